@@ -1,0 +1,245 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+)
+
+// Remote asks one member over the etcd API. Make one with [NewRemote].
+type Remote struct {
+	address string
+	kv      pb.KVClient
+	cluster pb.ClusterClient
+	status  pb.MaintenanceClient
+	watch   pb.WatchClient
+	auth    pb.AuthClient
+	user    user
+
+	mu    sync.Mutex
+	token string // newest that the member gave for user; empty: none yet
+}
+
+type user struct{ name, password string }
+
+// RemoteOption changes what [NewRemote] makes.
+type RemoteOption func(*Remote)
+
+// WithUser gives a user of etcd's own authentication. Default: none, which is
+// enough for proofs, for local reads and for the member's identity; only who
+// leads, indexes, alarms and the member list stay unknown then. No role is
+// needed. A client certificate whose common name is a user does the same, without
+// this option.
+func WithUser(name, password string) RemoteOption {
+	return func(r *Remote) { r.user = user{name, password} }
+}
+
+// NewRemote returns a source on a connection, which must lead to one member only
+// and stays the caller's.
+func NewRemote(conn grpc.ClientConnInterface, opts ...RemoteOption) *Remote {
+	r := &Remote{
+		kv:      pb.NewKVClient(conn),
+		cluster: pb.NewClusterClient(conn),
+		status:  pb.NewMaintenanceClient(conn),
+		watch:   pb.NewWatchClient(conn),
+		auth:    pb.NewAuthClient(conn),
+	}
+	if t, ok := conn.(interface{ Target() string }); ok {
+		r.address = t.Target()
+	}
+	for _, opt := range opts {
+		opt(r)
+	}
+	return r
+}
+
+// probeKey is read by proofs. etcd allows it and no tool writes it; whether it
+// exists does not matter.
+var probeKey = []byte{0}
+
+// Prove completes one linearizable read through the member, and so shows that it
+// reached a majority after the call began. A refusal for want of permission is a
+// proof as well: etcd looks at permission only after consensus.
+//
+// It returns an error for which errors.Is finds [ErrLearner], [ErrNoLeader],
+// [ErrStopped] or [ErrNotEtcd] where it is one of those.
+func (r *Remote) Prove(ctx context.Context) error {
+	return r.read(ctx, "linearizable read", false)
+}
+
+// Read completes one serializable read, which the member answers by itself. A
+// refusal for want of permission counts as an answer. Errors are as in Prove;
+// learners do answer.
+func (r *Remote) Read(ctx context.Context) error {
+	return r.read(ctx, "serializable read", true)
+}
+
+func (r *Remote) read(ctx context.Context, call string, serializable bool) error {
+	resp, err := r.kv.Range(r.withToken(ctx), &pb.RangeRequest{
+		Key: probeKey, Limit: 1, CountOnly: true, Serializable: serializable,
+	})
+	switch {
+	case err == nil && !sane(resp.GetHeader()):
+		return &CallError{r.address, call, fmt.Errorf("%w (the answer names no cluster and member)", ErrNotEtcd)}
+	case err == nil, meaning(err) == ErrAuth:
+		return nil
+	}
+	return explain(ctx, r.address, call, err)
+}
+
+// sane tells whether a header is one that an etcd member writes.
+func sane(h *pb.ResponseHeader) bool {
+	return h.GetClusterId() != 0 && h.GetMemberId() != 0
+}
+
+// Observe asks the member for what it knows of itself. It never waits for other
+// members, except to log a user in.
+//
+// Without accepted credentials the answer holds no more than Cluster, Member,
+// Term and Revision, or nothing but At; that is no error.
+func (r *Remote) Observe(ctx context.Context) (Observation, error) {
+	o, err := r.observe(ctx)
+	if errors.Is(err, ErrAuth) && r.user.name != "" && r.login(ctx) == nil {
+		o, err = r.observe(ctx)
+	}
+	if errors.Is(err, ErrAuth) {
+		return r.identity(ctx, o.At)
+	}
+	return o, err
+}
+
+// observe asks for the member list before the status, and for no status of a
+// member that is no longer in its list: a server that was just removed panics
+// when it is asked for its status (3.7.3). A learner refuses the list.
+func (r *Remote) observe(ctx context.Context) (Observation, error) {
+	o := Observation{At: time.Now()}
+	list, err := r.list(ctx, false)
+	switch {
+	case errors.Is(err, ErrLearner):
+	case err != nil:
+		return o, err
+	default:
+		o.fill(list.GetHeader())
+		if o.countVoters(list.GetMembers()); o.Removed {
+			return o, nil
+		}
+	}
+	st, err := r.status.Status(r.withToken(ctx), &pb.StatusRequest{})
+	if err != nil {
+		return o, explain(ctx, r.address, "status", err)
+	}
+	if !sane(st.GetHeader()) {
+		return o, &CallError{r.address, "status", fmt.Errorf("%w (the answer names no cluster and member)", ErrNotEtcd)}
+	}
+	o.fill(st.GetHeader())
+	o.Leader = ID(st.GetLeader())
+	o.Term = st.GetRaftTerm()
+	o.RaftIndex = st.GetRaftIndex()
+	o.AppliedIndex = st.GetRaftAppliedIndex()
+	o.Learner = o.Learner || st.GetIsLearner()
+	o.Alarms = parseAlarms(st.GetErrors())
+	o.Version = st.GetVersion()
+	return o, nil
+}
+
+func (o *Observation) fill(h *pb.ResponseHeader) {
+	o.Cluster, o.Member = ID(h.GetClusterId()), ID(h.GetMemberId())
+	o.Term, o.Revision = h.GetRaftTerm(), h.GetRevision()
+}
+
+func (o *Observation) countVoters(members []*pb.Member) {
+	o.Removed = len(members) > 0
+	for _, m := range members {
+		if !m.GetIsLearner() {
+			o.Voters++
+		}
+		if ID(m.GetID()) == o.Member {
+			o.Removed = false
+			o.Learner = m.GetIsLearner()
+		}
+	}
+}
+
+// identity learns what a member tells anybody: it answers a watch that it does
+// not permit with a header, and sends nothing after it.
+func (r *Remote) identity(ctx context.Context, at time.Time) (Observation, error) {
+	o := Observation{At: at}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := r.watch.Watch(ctx)
+	if err != nil {
+		return o, nil
+	}
+	if err := stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{
+		CreateRequest: &pb.WatchCreateRequest{Key: probeKey},
+	}}); err != nil {
+		return o, nil
+	}
+	if resp, err := stream.Recv(); err == nil && sane(resp.GetHeader()) {
+		o.fill(resp.GetHeader())
+	}
+	return o, nil
+}
+
+// Members asks for the member list and the cluster that it is of. A linearizable
+// list is the cluster's, a serializable one the member's own. With authentication
+// enabled it needs credentials ([ErrAuth]).
+func (r *Remote) Members(ctx context.Context, linearizable bool) (ID, []Member, error) {
+	list, err := r.list(ctx, linearizable)
+	if errors.Is(err, ErrAuth) && r.user.name != "" && r.login(ctx) == nil {
+		list, err = r.list(ctx, linearizable)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	members := make([]Member, 0, len(list.GetMembers()))
+	for _, m := range list.GetMembers() {
+		members = append(members, Member{
+			ID: ID(m.GetID()), Name: m.GetName(), Learner: m.GetIsLearner(),
+			PeerURLs: m.GetPeerURLs(), ClientURLs: m.GetClientURLs(),
+		})
+	}
+	return ID(list.GetHeader().GetClusterId()), members, nil
+}
+
+func (r *Remote) list(ctx context.Context, linearizable bool) (*pb.MemberListResponse, error) {
+	const call = "member list"
+	list, err := r.cluster.MemberList(r.withToken(ctx), &pb.MemberListRequest{Linearizable: linearizable})
+	if err != nil {
+		return nil, explain(ctx, r.address, call, err)
+	}
+	if !sane(list.GetHeader()) {
+		return nil, &CallError{r.address, call, fmt.Errorf("%w (the answer names no cluster and member)", ErrNotEtcd)}
+	}
+	return list, nil
+}
+
+// login asks for a token. It needs consensus, so only calls that may fail for
+// want of it wait for it.
+func (r *Remote) login(ctx context.Context) error {
+	resp, err := r.auth.Authenticate(ctx, &pb.AuthenticateRequest{Name: r.user.name, Password: r.user.password})
+	if err != nil {
+		return explain(ctx, r.address, "login of user "+r.user.name, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.token = resp.GetToken()
+	return nil
+}
+
+func (r *Remote) withToken(ctx context.Context) context.Context {
+	r.mu.Lock()
+	token := r.token
+	r.mu.Unlock()
+	if token == "" {
+		return ctx
+	}
+	return metadata.AppendToOutgoingContext(ctx, rpctypes.TokenFieldNameGRPC, token)
+}
