@@ -1,0 +1,72 @@
+package picker
+
+import "google.golang.org/grpc/connectivity"
+
+// candidate is what the choice knows of an endpoint.
+type candidate struct {
+	grade Grade
+	state connectivity.State
+}
+
+// choice is which endpoints calls may go to.
+type choice struct {
+	// best are the endpoints to choose among, as indexes of the candidates.
+	best []int
+	// wait: do not use best, hold calls until something changes.
+	wait bool
+	// evidence: some endpoint is known to be healthy, so that there is a reason
+	// to depart from plain round robin.
+	evidence bool
+}
+
+// choose decides by grade and connectivity, without side effect.
+//
+//   - Connected and Healthy ones, else connected Unknown ones.
+//   - If neither is connected but a Healthy one is about to be, wait for it. This
+//     lasts one connection attempt at most, since one that fails leaves the
+//     endpoint in TransientFailure until it succeeds.
+//   - Else fail open: all that is connected but not Parked, alike. Grades are
+//     opinions; an application that reaches anything at all must go on.
+//   - Parked ones when there is nothing else.
+//   - Nothing connected: best is empty, and gRPC's own rules hold.
+func choose(all []candidate) choice {
+	var healthy, unknown, doubtful, parked []int
+	var evidence, coming bool
+	for i, c := range all {
+		evidence = evidence || c.grade == Healthy
+		if c.state != connectivity.Ready {
+			coming = coming || c.grade == Healthy && connecting(c.state)
+			continue
+		}
+		switch c.grade {
+		case Healthy:
+			healthy = append(healthy, i)
+		case Suspect, Unhealthy:
+			doubtful = append(doubtful, i)
+		case Parked:
+			parked = append(parked, i)
+		case Unknown:
+			unknown = append(unknown, i)
+		default: // a grade of tomorrow's is no evidence
+			unknown = append(unknown, i)
+		}
+	}
+	out := choice{evidence: evidence}
+	switch {
+	case len(healthy) > 0:
+		out.best = healthy
+	case len(unknown) > 0:
+		out.best = unknown
+	case len(doubtful) > 0:
+		out.best, out.wait = doubtful, coming
+	default:
+		out.best, out.wait = parked, coming && len(parked) > 0
+	}
+	return out
+}
+
+// connecting tells the states that a connection attempt ends. Idle is one of
+// them: the policy beneath leaves it at once by itself.
+func connecting(s connectivity.State) bool {
+	return s == connectivity.Connecting || s == connectivity.Idle
+}

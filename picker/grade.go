@@ -1,0 +1,45 @@
+package picker
+
+import "strconv"
+
+// Grade is how far an endpoint may be trusted with calls. The package does not
+// find grades out, it is told them by [Hub.SetGrades].
+//
+// Best first: Healthy, Unknown, Suspect, Unhealthy, Parked.
+type Grade int
+
+const (
+	// Unknown: no evidence either way. Every endpoint starts here, and one that
+	// SetGrades does not name is here. It is used whenever none is Healthy.
+	Unknown Grade = iota
+	// Healthy: there is evidence that the endpoint serves. Preferred to all.
+	Healthy
+	// Suspect: evidence is late. No call goes here while a Healthy or Unknown
+	// endpoint is connected.
+	Suspect
+	// Unhealthy: there is evidence that the endpoint does not serve. Picked like
+	// Suspect: when these two are all that is connected, one is as good a guess
+	// as the other.
+	Unhealthy
+	// Parked: not meant for ordinary calls at all (a learner, a removed member,
+	// another cluster). Picked only when nothing else is connected.
+	Parked
+)
+
+// String returns the grade in lower case.
+func (g Grade) String() string {
+	switch g {
+	case Unknown:
+		return "unknown"
+	case Healthy:
+		return "healthy"
+	case Suspect:
+		return "suspect"
+	case Unhealthy:
+		return "unhealthy"
+	case Parked:
+		return "parked"
+	default:
+		return "grade(" + strconv.Itoa(int(g)) + ")"
+	}
+}
