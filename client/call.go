@@ -1,0 +1,238 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/quorumwise/quorumwise/picker"
+)
+
+// unary is the interceptor of unary calls. It runs inside clientv3's own retry
+// interceptor, so each of that one's attempts is a call here.
+func (a *Attachment) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	class := unaryClass(method, req)
+	if class == picker.ClassOther {
+		return invoke(ctx, method, req, reply, cc, opts...)
+	}
+	if grant, ok := req.(*pb.LeaseGrantRequest); ok {
+		a.ttls.look(grant.GetTTL(), a.cfg.KeepaliveOverdue)
+	}
+	for {
+		callCtx, call := a.hub.Begin(ctx, class, method)
+		a.started()
+		err := invoke(callCtx, method, req, reply, cc, opts...)
+		call.Finish()
+		a.learnMain(cc, call)
+		if err == nil {
+			return nil
+		}
+		cause := moved(call)
+		if cause == nil || ctx.Err() != nil || !endedByUs(err) {
+			return a.explain(ctx, cc, call, err)
+		}
+		// A read is safe to repeat, and what never left is not a repetition.
+		if class == picker.ClassMutation && call.Sent() {
+			cause.Sent = true
+			return cause
+		}
+	}
+}
+
+// endedByUs tells a call that our cancellation ended from one whose own answer
+// was quicker.
+func endedByUs(err error) bool {
+	return clientv3.IsConnCanceled(err) || errors.Is(err, context.Canceled)
+}
+
+// explain adds what is known of the member to an error that says nothing of it,
+// and takes note of what the error says.
+func (a *Attachment) explain(ctx context.Context, cc *grpc.ClientConn, call *picker.Call, err error) error {
+	address := call.Address()
+	if address != "" && isNoLeader(err) {
+		a.prober.NoLeader(address) // the next attempt goes elsewhere
+		return err
+	}
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return err
+	}
+	now := time.Now()
+	if address == "" {
+		if main := a.main.Load(); !call.Sent() && (main == nil || main == cc) {
+			return &CallError{Method: call.Method(), Others: a.Health().why(now), Err: ctx.Err()}
+		}
+		return err
+	}
+	v, ok := a.prober.Snapshot().Verdict(address)
+	if !ok || !avoided(v.Grade) {
+		return err
+	}
+	return &CallError{
+		Method: call.Method(), Endpoint: address, Member: v.Member, Grade: v.Grade.String(), Reason: v.Reason,
+		Since: v.Since, After: now.Sub(v.Since), Sent: call.Sent(), Err: ctx.Err(),
+	}
+}
+
+// learnMain notes the main connection: calls on it, and on no other, are filed
+// under an endpoint.
+func (a *Attachment) learnMain(cc *grpc.ClientConn, call *picker.Call) {
+	if a.main.Load() == nil && call.Address() != "" {
+		a.main.Store(cc)
+	}
+}
+
+// isNoLeader recognises etcd's "no leader", which it sends as a text only.
+func isNoLeader(err error) bool {
+	return errors.Is(rpctypes.Error(err), rpctypes.ErrNoLeader)
+}
+
+// stream is the interceptor of streams.
+func (a *Attachment) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	switch class := streamClass(method); class {
+	case picker.ClassOther:
+		return open(ctx, desc, cc, method, opts...)
+	case picker.ClassLease:
+		return a.openLeaseStream(ctx, func(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			return open(ctx, desc, cc, method, opts...)
+		}, opts)
+	default:
+		return a.openStream(ctx, class, method, func(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			return open(ctx, desc, cc, method, opts...)
+		}, opts)
+	}
+}
+
+// opener opens the underlying stream with the method and connection bound.
+type opener func(context.Context, ...grpc.CallOption) (grpc.ClientStream, error)
+
+// open opens one stream that can be ended by its Call. It is filed for as long
+// as it lives; one that was ended before it was sent is opened again.
+func (a *Attachment) open(ctx context.Context, class picker.Class, method string, open opener, opts []grpc.CallOption) (grpc.ClientStream, *picker.Call, error) {
+	for {
+		callCtx, call := a.hub.Begin(ctx, class, method)
+		finish := grpc.OnFinish(func(error) { call.Finish() })
+		s, err := open(callCtx, append(slices.Clone(opts), finish)...)
+		if err == nil {
+			return s, call, nil
+		}
+		call.Finish()
+		if moved(call) == nil || ctx.Err() != nil {
+			return nil, call, err
+		}
+	}
+}
+
+// movingStream is a stream that ends with Unavailable when its member is given
+// up, so that clientv3 resumes it elsewhere.
+type movingStream struct {
+	grpc.ClientStream
+	a             *Attachment
+	ctx           context.Context // the caller's
+	call          *picker.Call
+	requireLeader bool
+}
+
+func (a *Attachment) openStream(ctx context.Context, class picker.Class, method string, open opener, opts []grpc.CallOption) (grpc.ClientStream, error) {
+	s, call, err := a.open(ctx, class, method, open, opts)
+	if err != nil {
+		return nil, a.streamError(ctx, call, err, requiresLeader(ctx))
+	}
+	return &movingStream{ClientStream: s, a: a, ctx: ctx, call: call, requireLeader: requiresLeader(ctx)}, nil
+}
+
+// RecvMsg implements grpc.ClientStream.
+func (s *movingStream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	if err == nil {
+		return nil
+	}
+	return s.a.streamError(s.ctx, s.call, err, s.requireLeader)
+}
+
+// streamError is what the reader of a stream gets: the cause if it was moved;
+// also when its member lost the leader and another one has it, for which
+// clientv3 would close a watch that requires a leader.
+func (a *Attachment) streamError(ctx context.Context, call *picker.Call, err error, requireLeader bool) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	if m := moved(call); m != nil && endedByUs(err) {
+		return m
+	}
+	if requireLeader && a.leaderless(call, err) {
+		return a.noLeaderMove(call)
+	}
+	return err
+}
+
+// leaderless reports whether err says that the call's member has no leader
+// while a better member is ready; new calls are off the member when it returns.
+func (a *Attachment) leaderless(call *picker.Call, err error) bool {
+	address := call.Address()
+	if address == "" || !isNoLeader(err) {
+		return false
+	}
+	a.prober.NoLeader(address)
+	return a.better(address)
+}
+
+func (a *Attachment) noLeaderMove(call *picker.Call) *MovedError {
+	m := &MovedError{Endpoint: call.Address(), Reason: "no-leader", Since: time.Now(), Method: call.Method(), Sent: call.Sent()}
+	if v, ok := a.prober.Snapshot().Verdict(call.Address()); ok {
+		m.Member, m.Since = v.Member, v.Since
+	}
+	a.moves.add(call.Class(), m.Reason)
+	if a.cfg.OnMove != nil {
+		a.cfg.OnMove(Move{At: time.Now(), Method: m.Method, Class: className(call.Class()), Endpoint: m.Endpoint, Reason: m.Reason})
+	}
+	return m
+}
+
+// requiresLeader reports whether the caller asked for clientv3.WithRequireLeader.
+func requiresLeader(ctx context.Context) bool {
+	md, ok := metadata.FromOutgoingContext(ctx)
+	return ok && slices.Contains(md[rpctypes.MetadataRequireLeaderKey], rpctypes.MetadataHasLeader)
+}
+
+// ttlWarner warns once for each TTL that detection cannot save.
+type ttlWarner struct {
+	logger *slog.Logger
+	mu     sync.Mutex
+	warned map[int64]bool
+}
+
+// resendEvery is how often clientv3's lease loop looks for leases that are due.
+const resendEvery = 500 * time.Millisecond
+
+// look warns about a lease whose TTL may pass before its keepalive has gone
+// through another member. clientv3 sends one after a third of the TTL, up to
+// 0.5 s late; if the member fails just then, the answer is overdue after
+// overdue, and the second one needs a moment too.
+func (w *ttlWarner) look(ttl int64, overdue time.Duration) {
+	life := time.Duration(ttl) * time.Second
+	need := life/3 + resendEvery + overdue + activeTick
+	if life > need {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.warned[ttl] || len(w.warned) > 100 {
+		return
+	}
+	if w.warned == nil {
+		w.warned = make(map[int64]bool)
+	}
+	w.warned[ttl] = true
+	w.logger.Warn("a lease this short may be lost when its member fails: use a longer TTL",
+		slog.Duration("ttl", life), slog.Duration("needed", need),
+		slog.Duration("keepalive after", life/3), slog.Duration("overdue after", overdue))
+}

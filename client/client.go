@@ -1,0 +1,40 @@
+package client
+
+import (
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Client is the official client and what makes it leave bad members.
+type Client struct {
+	*clientv3.Client
+	attachment *Attachment
+}
+
+// New makes a client. Like clientv3.New it does not wait for a connection: a
+// member that is down, or all of them, does not fail it, and the first call
+// waits for its own context. Errors in the configuration are [ConfigError].
+func New(cfg Config) (*Client, error) {
+	att, err := Attach(&cfg.Config, cfg.Health)
+	if err != nil {
+		return nil, err
+	}
+	cli, err := clientv3.New(cfg.Config)
+	if err != nil {
+		att.Close()
+		return nil, err
+	}
+	// The main connection is built before any that Maintenance or Dial make.
+	att.main.Store(cli.ActiveConnection())
+	cli.ActiveConnection().Connect()
+	return &Client{Client: cli, attachment: att}, nil
+}
+
+// Health returns what is known of every endpoint now.
+func (c *Client) Health() *Snapshot { return c.attachment.Health() }
+
+// Close ends the client, its streams, its probes and every goroutine.
+func (c *Client) Close() error {
+	err := c.Client.Close()
+	c.attachment.Close()
+	return err
+}

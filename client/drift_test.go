@@ -1,0 +1,108 @@
+package client
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/quorumwise/quorumwise/picker"
+	"github.com/quorumwise/quorumwise/prober"
+)
+
+func TestStreamsDriftBackToAMemberThatReturned(t *testing.T) {
+	s := newScene(t)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	d := &drifter{over: time.Minute, rand: rnd.Float64}
+	v := s.view([3]prober.Grade{healthy, healthy, unhealthy})
+	for i := range 30 {
+		e := &v.endpoints[i%2]
+		e.calls = append(e.calls, s.call(picker.ClassWatch, 0))
+	}
+	d.decide(v)
+	v.endpoints[2].grade = healthy
+	moved := 0
+	for range 60 {
+		v.now = v.now.Add(time.Second)
+		now, _ := d.decide(v)
+		for _, p := range now {
+			moved++
+			if p.to != "c" {
+				t.Errorf("a stream drifts to %s, want c, the one that returned", p.to)
+			}
+		}
+		if len(now) > 5 {
+			t.Errorf("%d streams moved within one second of sixty, want them spread", len(now))
+		}
+	}
+	if moved != 10 {
+		t.Errorf("%d of 30 streams drifted back to the third member, want its share, 10", moved)
+	}
+}
+
+func TestLoneStreamDriftsWithTheProbabilityOfItsShare(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	moved := 0
+	for range 3000 {
+		s := newScene(t)
+		d := &drifter{over: time.Second, rand: rnd.Float64}
+		v := s.view([3]prober.Grade{healthy, healthy, unhealthy}, s.call(picker.ClassWatch, 0))
+		d.decide(v)
+		v.endpoints[2].grade = healthy
+		d.decide(v)
+		v.now = v.now.Add(time.Second)
+		now, _ := d.decide(v)
+		moved += len(now)
+	}
+	if moved < 900 || moved > 1100 {
+		t.Errorf("%d of 3000 clients moved their only stream back, want about a third", moved)
+	}
+}
+
+// An election makes every member suspect for a while; a connection's first
+// success is no return either.
+func TestPassingSuspicionAndFirstConnectionAreNoReturn(t *testing.T) {
+	for _, away := range []func(*endpointView){
+		func(e *endpointView) { e.grade = suspect },
+		func(e *endpointView) { e.ready = false }, // not seen ready before
+	} {
+		s := newScene(t)
+		d := &drifter{over: time.Second, rand: func() float64 { return 0 }}
+		v := s.view([3]prober.Grade{healthy, healthy, healthy}, s.call(picker.ClassWatch, 0), s.call(picker.ClassWatch, 0), s.call(picker.ClassWatch, 0))
+		back := v.endpoints[2]
+		away(&v.endpoints[2])
+		d.decide(v)
+		v.endpoints[2] = back
+		d.decide(v)
+		v.now = v.now.Add(time.Minute)
+		if now, _ := d.decide(v); len(now) != 0 || len(d.planned) != 0 {
+			t.Errorf("%d streams moved, %d planned; want none: nobody had left", len(now), len(d.planned))
+		}
+	}
+}
+
+func TestDriftIsDroppedWhenItsTargetFailsAgain(t *testing.T) {
+	s := newScene(t)
+	d := &drifter{over: time.Minute, rand: func() float64 { return 0.5 }}
+	v := s.view([3]prober.Grade{healthy, healthy, unhealthy}, s.call(picker.ClassWatch, 0), s.call(picker.ClassWatch, 0), s.call(picker.ClassWatch, 0))
+	d.decide(v)
+	v.endpoints[2].grade = healthy
+	d.decide(v)
+	if len(d.planned) == 0 {
+		t.Fatal("nothing planned, want a stream for the member that returned")
+	}
+	v.endpoints[2].grade = suspect
+	if now, _ := d.decide(v); len(now)+len(d.planned) != 0 {
+		t.Errorf("%d moved, %d still planned towards a suspect member, want none", len(now), len(d.planned))
+	}
+}
+
+func TestDriftCanBeTurnedOff(t *testing.T) {
+	s := newScene(t)
+	d := &drifter{over: -1, rand: func() float64 { return 0 }}
+	v := s.view([3]prober.Grade{healthy, healthy, unhealthy}, s.call(picker.ClassWatch, 0))
+	d.decide(v)
+	v.endpoints[2].grade = healthy
+	if now, next := d.decide(v); len(now) != 0 || next != 0 {
+		t.Errorf("%d moved, next in %v, with rebalancing off", len(now), next)
+	}
+}

@@ -1,0 +1,200 @@
+package client
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/quorumwise/quorumwise/membership"
+	"github.com/quorumwise/quorumwise/picker"
+	"github.com/quorumwise/quorumwise/prober"
+)
+
+// callView is one call or stream in flight, as the mover sees it.
+type callView struct {
+	call      *picker.Call
+	class     picker.Class
+	method    string
+	began     time.Time
+	keepalive time.Time     // oldest unanswered keepalive of a lease stream; zero: none
+	remaining time.Duration // shortest life left of the leases on a lease stream
+}
+
+// endpointView is one endpoint with its verdict and what is in flight on it.
+type endpointView struct {
+	address string
+	member  membership.ID
+	grade   prober.Grade
+	reason  string
+	since   time.Time
+	ready   bool // connected, so that a call can go there now
+	calls   []callView
+}
+
+// view is everything a decision about moving needs.
+type view struct {
+	now       time.Time
+	endpoints []endpointView
+	term      uint64    // highest raft term reported; 0: none
+	leader    uint64    // leader of that term; 0: none
+	ledSince  time.Time // since when that leader is named
+}
+
+// ending is one call to be ended, with the cause that its caller gets.
+type ending struct {
+	call  *picker.Call
+	cause *MovedError
+}
+
+// decision is what follows from a view.
+type decision struct {
+	ends   []ending      // in the order in which they are to be carried out
+	prove  []string      // endpoints with an overdue call: settle them
+	wait   time.Duration // look again after this long at the latest; 0: when something changes
+	watch  bool          // something is in flight whose age has to be watched
+	badIDs int           // endpoints that calls are kept off
+}
+
+// mover decides which calls leave their endpoint. It is a pure core: no lock,
+// no clock, no I/O; one goroutine owns it.
+type mover struct {
+	overdue   time.Duration // age of a unary call that asks for a proof
+	keepalive time.Duration // age of an unanswered keepalive that reopens its stream
+	election  time.Duration // the servers' election timeout
+	spread    time.Duration // over which watches leave
+	rand      func() float64
+
+	// due is when a watch or other stream on an unhealthy endpoint goes.
+	due map[*picker.Call]time.Time
+	// term and changed are the last term with a known leader, and when the
+	// leader of a later one was first named. A mutation that began before may
+	// have been forwarded to the leader that was lost.
+	term    uint64
+	changed time.Time
+}
+
+// decide looks at everything once. It is level-triggered: it may be called at
+// any time and as often as one likes, and misses nothing that lasts.
+func (m *mover) decide(v view) decision {
+	m.followLeader(v)
+	var d decision
+	due := make(map[*picker.Call]time.Time)
+	for i := range v.endpoints {
+		m.endpoint(&v, &v.endpoints[i], due, &d)
+	}
+	m.due = due // forgets the calls that are gone
+	slices.SortStableFunc(d.ends, func(a, b ending) int { return cmp.Compare(rank(a.call.Class()), rank(b.call.Class())) })
+	return d
+}
+
+// rank orders the classes: leases first, they expire; then watches; then the rest.
+func rank(c picker.Class) int {
+	switch c {
+	case picker.ClassLease:
+		return 0
+	case picker.ClassWatch:
+		return 1
+	}
+	return 2
+}
+
+// followLeader notes when a new leader took over from a known one. The first
+// leader that is heard of took over from nobody.
+func (m *mover) followLeader(v view) {
+	if v.leader == 0 || v.term <= m.term {
+		return
+	}
+	if m.term != 0 {
+		m.changed = v.ledSince
+	}
+	m.term = v.term
+}
+
+func (m *mover) endpoint(v *view, e *endpointView, due map[*picker.Call]time.Time, d *decision) {
+	better := hasBetter(v.endpoints, e)
+	if avoided(e.grade) {
+		d.badIDs++
+	}
+	// Leases with the least life left go first.
+	calls := slices.Clone(e.calls)
+	slices.SortStableFunc(calls, func(a, b callView) int { return cmp.Compare(a.remaining, b.remaining) })
+	overdue := false
+	for _, c := range calls {
+		reason, since := m.leave(v, e, c, better, due)
+		if reason != "" {
+			d.ends = append(d.ends, ending{c.call, &MovedError{
+				Endpoint: e.address, Member: e.member, Reason: reason, Since: since, After: v.now.Sub(since),
+				Method: c.method, Mutation: c.class == picker.ClassMutation,
+			}})
+			continue
+		}
+		if at, ok := due[c.call]; ok {
+			d.lookAgain(at.Sub(v.now))
+		}
+		switch c.class {
+		case picker.ClassRead, picker.ClassMutation:
+			d.watch = true
+			overdue = overdue || v.now.Sub(c.began) >= m.overdue
+		case picker.ClassLease:
+			d.watch = d.watch || !c.keepalive.IsZero()
+		}
+	}
+	if overdue {
+		d.prove = append(d.prove, e.address)
+	}
+}
+
+// leave is the reason why a call has to go now, and since when that holds;
+// "": it stays.
+func (m *mover) leave(v *view, e *endpointView, c callView, better bool, due map[*picker.Call]time.Time) (string, time.Time) {
+	if c.class == picker.ClassOther {
+		return "", time.Time{}
+	}
+	switch {
+	case !better:
+	case c.class == picker.ClassRead && avoided(e.grade):
+		return e.reason, e.since
+	case e.grade != prober.Unhealthy && e.grade != prober.Parked:
+	case c.class == picker.ClassLease || c.class == picker.ClassMutation:
+		return e.reason, e.since
+	case m.isDue(v.now, c.call, due):
+		return e.reason, e.since
+	}
+	if c.class == picker.ClassLease && !c.keepalive.IsZero() && v.now.Sub(c.keepalive) >= m.keepalive {
+		return ReasonKeepalive, c.keepalive
+	}
+	if c.class == picker.ClassMutation && c.began.Before(m.changed) && v.now.Sub(m.changed) >= 2*m.election {
+		return ReasonLeaderLost, m.changed
+	}
+	return "", time.Time{}
+}
+
+// isDue gives each stream its own moment within the spread, once.
+func (m *mover) isDue(now time.Time, c *picker.Call, due map[*picker.Call]time.Time) bool {
+	at, ok := m.due[c]
+	if !ok {
+		at = now.Add(time.Duration(m.rand() * float64(m.spread)))
+	}
+	due[c] = at
+	return !at.After(now)
+}
+
+// avoided reports whether new calls are kept off a grade.
+func avoided(g prober.Grade) bool {
+	return g == prober.Suspect || g == prober.Unhealthy || g == prober.Parked
+}
+
+// hasBetter reports whether a call on e would go to a better endpoint: one that
+// is connected and not itself avoided.
+func hasBetter(all []endpointView, e *endpointView) bool {
+	return slices.ContainsFunc(all, func(o endpointView) bool {
+		return o.address != e.address && o.ready && !avoided(o.grade) && o.grade.Better(e.grade)
+	})
+}
+
+func (d *decision) lookAgain(in time.Duration) {
+	in = max(in, time.Millisecond)
+	if d.wait == 0 || in < d.wait {
+		d.wait = in
+	}
+}

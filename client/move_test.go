@@ -1,0 +1,209 @@
+package client
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/quorumwise/quorumwise/picker"
+	"github.com/quorumwise/quorumwise/prober"
+)
+
+// scene builds views for the mover: endpoints a, b, c and calls on them.
+type scene struct {
+	t   *testing.T
+	hub *picker.Hub
+	now time.Time
+	m   *mover
+}
+
+func newScene(t *testing.T) *scene {
+	hub := picker.NewHub()
+	t.Cleanup(hub.Close)
+	return &scene{t: t, hub: hub, now: time.Unix(1000, 0), m: &mover{
+		overdue: 250 * time.Millisecond, keepalive: 800 * time.Millisecond,
+		election: time.Second, spread: 100 * time.Millisecond, rand: func() float64 { return 0.5 },
+	}}
+}
+
+func (s *scene) call(class picker.Class, age time.Duration) callView {
+	_, c := s.hub.Begin(context.Background(), class, "/etcdserverpb.KV/Put")
+	s.t.Cleanup(c.Finish)
+	return callView{call: c, class: class, method: c.Method(), began: s.now.Add(-age)}
+}
+
+func (s *scene) view(grades [3]prober.Grade, calls ...callView) view {
+	v := view{now: s.now}
+	for i, g := range grades {
+		v.endpoints = append(v.endpoints, endpointView{
+			address: string(rune('a' + i)), grade: g, reason: "no-quorum", since: s.now.Add(-400 * time.Millisecond), ready: true,
+		})
+	}
+	v.endpoints[0].calls = calls
+	return v
+}
+
+func ended(d decision) []*picker.Call {
+	var out []*picker.Call
+	for _, e := range d.ends {
+		out = append(out, e.call)
+	}
+	return out
+}
+
+const (
+	healthy   = prober.Healthy
+	unknown   = prober.Unknown
+	suspect   = prober.Suspect
+	unhealthy = prober.Unhealthy
+	parked    = prober.Parked
+)
+
+// Which class leaves an endpoint of which grade, with others of which grade.
+func TestCallsLeaveByClassAndGrade(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		grades [3]prober.Grade
+		want   map[picker.Class]bool // leaves at once or within the spread
+	}{
+		{"healthy member", [3]prober.Grade{healthy, healthy, healthy}, nil},
+		{"unknown member beside healthy ones", [3]prober.Grade{unknown, healthy, healthy}, nil},
+		{"suspect: reads only", [3]prober.Grade{suspect, healthy, suspect}, map[picker.Class]bool{picker.ClassRead: true}},
+		{"suspect beside unknown: reads only", [3]prober.Grade{suspect, unknown, suspect}, map[picker.Class]bool{picker.ClassRead: true}},
+		{"all suspect, as in an election: nothing", [3]prober.Grade{suspect, suspect, suspect}, nil},
+		{"unhealthy, others only suspect: nothing", [3]prober.Grade{unhealthy, suspect, suspect}, nil},
+		{"unhealthy: everything", [3]prober.Grade{unhealthy, healthy, suspect}, map[picker.Class]bool{
+			picker.ClassRead: true, picker.ClassMutation: true, picker.ClassWatch: true, picker.ClassLease: true, picker.ClassStream: true}},
+		{"parked: everything", [3]prober.Grade{parked, unknown, suspect}, map[picker.Class]bool{
+			picker.ClassRead: true, picker.ClassMutation: true, picker.ClassWatch: true, picker.ClassLease: true, picker.ClassStream: true}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, class := range []picker.Class{picker.ClassRead, picker.ClassMutation, picker.ClassWatch, picker.ClassLease, picker.ClassStream, picker.ClassOther} {
+				s := newScene(t)
+				c := s.call(class, 10*time.Millisecond)
+				v := s.view(tt.grades, c)
+				first := s.m.decide(v)
+				v.now = v.now.Add(100 * time.Millisecond)
+				later := s.m.decide(v)
+				if got := len(first.ends)+len(later.ends) > 0; got != tt.want[class] {
+					t.Errorf("%s on grades %v: moved = %v, want %v", className(class), tt.grades, got, tt.want[class])
+				}
+			}
+		})
+	}
+}
+
+func TestNothingMovesToAnEndpointThatIsNotConnected(t *testing.T) {
+	s := newScene(t)
+	v := s.view([3]prober.Grade{unhealthy, healthy, suspect}, s.call(picker.ClassLease, 0), s.call(picker.ClassRead, 0))
+	v.endpoints[1].ready = false
+	if d := s.m.decide(v); len(d.ends) > 0 {
+		t.Fatalf("%d calls were ended although the only better endpoint is not connected: they would hang", len(d.ends))
+	}
+	v.endpoints[1].ready = true
+	if d := s.m.decide(v); len(d.ends) != 2 {
+		t.Errorf("%d calls were ended when the better endpoint became ready, want 2", len(d.ends))
+	}
+}
+
+func TestLeasesGoFirstAndShortestLifeBeforeOthers(t *testing.T) {
+	s := newScene(t)
+	watch, mutation := s.call(picker.ClassWatch, 0), s.call(picker.ClassMutation, 0)
+	long, short := s.call(picker.ClassLease, 0), s.call(picker.ClassLease, 0)
+	long.remaining, short.remaining = 4*time.Second, time.Second
+	v := s.view([3]prober.Grade{unhealthy, healthy, healthy}, watch, mutation, long, short)
+	s.m.rand = func() float64 { return 0 }
+	got, want := ended(s.m.decide(v)), []*picker.Call{short.call, long.call, watch.call, mutation.call}
+	if len(got) != len(want) {
+		t.Fatalf("%d calls ended, want %d", len(got), len(want))
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("call %d to go is a %s, want a %s", i, className(got[i].Class()), className(want[i].Class()))
+		}
+	}
+}
+
+func TestWatchesLeaveSpreadOverTime(t *testing.T) {
+	s := newScene(t)
+	n := 0
+	s.m.rand = func() float64 { n++; return []float64{0.1, 0.9}[n%2] }
+	v := s.view([3]prober.Grade{unhealthy, healthy, healthy}, s.call(picker.ClassWatch, 0), s.call(picker.ClassWatch, 0))
+	d := s.m.decide(v)
+	if len(d.ends) != 0 || d.wait != 10*time.Millisecond {
+		t.Fatalf("at once: %d ended, next look in %v; want none, and 10ms (the earlier of 10 and 90)", len(d.ends), d.wait)
+	}
+	v.now = v.now.Add(d.wait)
+	if d = s.m.decide(v); len(d.ends) != 1 {
+		t.Fatalf("after 10ms %d ended, want the first of two", len(d.ends))
+	}
+	v.now = v.now.Add(80 * time.Millisecond)
+	if d = s.m.decide(v); len(d.ends) != 2 {
+		t.Errorf("after 90ms %d due, want both", len(d.ends))
+	}
+}
+
+// A mutation that was in flight when the leader was lost may have been
+// forwarded to it and hang for seven seconds on a healthy member.
+func TestMutationOfALostLeaderGetsTwoElectionTimeouts(t *testing.T) {
+	s := newScene(t)
+	old, fresh, read := s.call(picker.ClassMutation, 500*time.Millisecond), s.call(picker.ClassMutation, 0), s.call(picker.ClassRead, 500*time.Millisecond)
+	fresh.began = s.now.Add(time.Second)
+	v := s.view([3]prober.Grade{healthy, healthy, healthy}, old, fresh, read)
+	v.leader, v.term, v.ledSince = 1, 5, s.now.Add(-time.Hour)
+	if d := s.m.decide(v); len(d.ends) != 0 {
+		t.Fatalf("the first leader that is heard of took over from nobody, yet %d calls ended", len(d.ends))
+	}
+	v.leader, v.term, v.ledSince = 2, 6, s.now.Add(100*time.Millisecond)
+	v.now = v.ledSince.Add(1999 * time.Millisecond)
+	if d := s.m.decide(v); len(d.ends) != 0 {
+		t.Fatalf("%d calls ended before two election timeouts of the new leader", len(d.ends))
+	}
+	v.now = v.ledSince.Add(2 * time.Second)
+	d := s.m.decide(v)
+	if len(d.ends) != 1 || d.ends[0].call != old.call || d.ends[0].cause.Reason != ReasonLeaderLost {
+		t.Errorf("ended %v, want only the mutation that began before the new leader", d.ends)
+	}
+}
+
+func TestUnansweredKeepaliveReopensItsStreamOnAHealthyMember(t *testing.T) {
+	s := newScene(t)
+	c := s.call(picker.ClassLease, time.Hour)
+	c.keepalive = s.now.Add(-799 * time.Millisecond)
+	v := s.view([3]prober.Grade{healthy, suspect, suspect}, c)
+	if d := s.m.decide(v); len(d.ends) != 0 || !d.watch {
+		t.Fatalf("at 799ms: %d ended, watched %v; want none, and watched", len(d.ends), d.watch)
+	}
+	v.now = v.now.Add(time.Millisecond)
+	d := s.m.decide(v)
+	if len(d.ends) != 1 || d.ends[0].cause.Reason != ReasonKeepalive {
+		t.Errorf("at 800ms: ended %v, want the lease stream, keepalive overdue", d.ends)
+	}
+}
+
+// An overdue call triggers a proof and is never itself a verdict.
+func TestOverdueCallAsksForAProofAndStays(t *testing.T) {
+	s := newScene(t)
+	v := s.view([3]prober.Grade{healthy, healthy, healthy}, s.call(picker.ClassRead, 250*time.Millisecond))
+	d := s.m.decide(v)
+	if len(d.ends) != 0 || len(d.prove) != 1 || d.prove[0] != "a" {
+		t.Errorf("ended %d, proofs asked of %v; want none ended, a proof of a", len(d.ends), d.prove)
+	}
+	v = s.view([3]prober.Grade{healthy, healthy, healthy}, s.call(picker.ClassWatch, time.Hour), s.call(picker.ClassRead, 249*time.Millisecond))
+	if d := s.m.decide(v); len(d.prove) != 0 {
+		t.Errorf("proofs asked of %v for a young read and an old watch, want none", d.prove)
+	}
+}
+
+func TestMoverForgetsCallsThatAreGone(t *testing.T) {
+	s := newScene(t)
+	v := s.view([3]prober.Grade{unhealthy, healthy, healthy}, s.call(picker.ClassWatch, 0))
+	s.m.decide(v)
+	if len(s.m.due) != 1 {
+		t.Fatalf("%d streams wait for their moment, want 1", len(s.m.due))
+	}
+	v.endpoints[0].calls = nil
+	if s.m.decide(v); len(s.m.due) != 0 {
+		t.Errorf("%d streams are remembered after they ended, want 0", len(s.m.due))
+	}
+}

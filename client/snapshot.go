@@ -1,0 +1,138 @@
+package client
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/quorumwise/quorumwise/membership"
+	"github.com/quorumwise/quorumwise/picker"
+	"github.com/quorumwise/quorumwise/prober"
+)
+
+// EndpointHealth is what is known of one endpoint.
+type EndpointHealth struct {
+	Address   string        // as gRPC dials it
+	Grade     string        // healthy, unknown, suspect, unhealthy, parked
+	Reason    string        // why, in one word or two; "" when healthy by a shim's report
+	Evidence  string        // the newest evidence, a line for people
+	Since     time.Time     // since when the grade holds
+	Source    string        // where the verdict comes from: shim, in-process, stock, none
+	Cluster   membership.ID // 0: not known
+	Member    membership.ID // 0: not known
+	Leader    membership.ID // whom the member names; 0: nobody, or not known
+	Term      uint64
+	Connected bool           // the main connection to it is ready
+	InFlight  map[string]int // calls and streams by class: read, mutation, watch, lease, stream
+}
+
+// Snapshot is the health of all endpoints at one moment. It never changes.
+type Snapshot struct {
+	At        time.Time
+	Endpoints []EndpointHealth
+	Leader    membership.ID // named at the highest term; 0: not known
+	Term      uint64
+	// FailOpen: no endpoint is healthy or unknown, so every connected one is used.
+	FailOpen bool
+	// NoReports: no endpoint has a shim, beside it or in process; the client
+	// judges by itself, which takes longer.
+	NoReports bool
+	// Moves counts what was moved since the client was made, by class and reason.
+	Moves map[MoveKind]int
+}
+
+// MoveKind is what was moved and why.
+type MoveKind struct{ Class, Reason string }
+
+// Endpoint returns the health of one endpoint.
+func (s *Snapshot) Endpoint(address string) (EndpointHealth, bool) {
+	for _, e := range s.Endpoints {
+		if e.Address == address {
+			return e, true
+		}
+	}
+	return EndpointHealth{}, false
+}
+
+// Health returns what is known of every endpoint now.
+func (a *Attachment) Health() *Snapshot {
+	now := time.Now()
+	verdicts := a.prober.Snapshot()
+	connected := make(map[string]connectivity.State)
+	for _, ep := range a.hub.Endpoints() {
+		connected[ep.Address] = ep.State
+	}
+	s := &Snapshot{At: now, Leader: verdicts.Leader, Term: verdicts.Term, FailOpen: true, NoReports: true, Moves: a.moves.all()}
+	for _, v := range verdicts.Verdicts {
+		s.FailOpen = s.FailOpen && avoided(v.Grade)
+		s.NoReports = s.NoReports && v.Source != prober.SourceShim && v.Source != prober.SourceInProcess
+		inFlight := make(map[string]int)
+		for _, c := range a.hub.Calls(v.Address) {
+			inFlight[className(c.Class())]++
+		}
+		s.Endpoints = append(s.Endpoints, EndpointHealth{
+			Address: v.Address, Grade: v.Grade.String(), Reason: v.Reason, Evidence: v.Evidence, Since: v.Since,
+			Source: v.Source.String(), Cluster: v.Cluster, Member: v.Member, Leader: v.Leader, Term: v.Term,
+			Connected: connected[v.Address] == connectivity.Ready, InFlight: inFlight,
+		})
+	}
+	return s
+}
+
+// why lists every endpoint and why it does not serve, for an error.
+func (s *Snapshot) why(now time.Time) string {
+	var parts []string
+	for _, e := range s.Endpoints {
+		state := "not connected"
+		if e.Connected {
+			state = "connected"
+		}
+		parts = append(parts, fmt.Sprintf("%s %s, %s (%s) for %v", e.Address, state, e.Grade, e.Reason, now.Sub(e.Since).Round(time.Millisecond)))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// className is the word for a class in snapshots, metrics and moves.
+func className(c picker.Class) string {
+	switch c {
+	case picker.ClassRead:
+		return "read"
+	case picker.ClassMutation:
+		return "mutation"
+	case picker.ClassWatch:
+		return "watch"
+	case picker.ClassLease:
+		return "lease"
+	case picker.ClassStream:
+		return "stream"
+	}
+	return "other"
+}
+
+// moveCounts counts moves by kind.
+type moveCounts struct {
+	mu sync.Mutex
+	n  map[MoveKind]int
+}
+
+func (m *moveCounts) add(c picker.Class, reason string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.n == nil {
+		m.n = make(map[MoveKind]int)
+	}
+	m.n[MoveKind{className(c), reason}]++
+}
+
+func (m *moveCounts) all() map[MoveKind]int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := make(map[MoveKind]int, len(m.n))
+	for k, n := range m.n {
+		out[k] = n
+	}
+	return out
+}
