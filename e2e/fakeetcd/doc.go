@@ -1,0 +1,21 @@
+// Package fakeetcd is an etcd cluster in memory, for tests in testing/synctest bubbles.
+//
+// The members speak the etcd API and the health services over gRPC on connections in memory, so
+// that the official client works against them while time is virtual: an hour passes in
+// milliseconds, and nothing touches the network. Start a cluster with [New] inside the bubble,
+// give clients its [Cluster.Endpoints] and [Cluster.DialOptions], take something away with the
+// methods of [Member], and end it with [Cluster.Close] after the clients.
+//
+// What it reproduces is how etcd 3.7 looks from a client when something breaks: which calls
+// answer, which hang and for how long, what is told about the leader and when, which streams fall
+// silent, which leases die. Behind it stands no raft but a single log: a member that takes part
+// has applied all of it, one that does not stays where it was and catches up when it is back.
+// Consensus takes no time, unless a latency is set.
+//
+// Guarantees: all methods may be called concurrently, except Kill, Restart, KillShim, RestartShim,
+// Lie and Close, which are for one goroutine at a time. Faults are in force when the method returns. Close leaves no
+// goroutine.
+//
+// Not there: adding and promoting members, users and roles beyond one, snapshots, quotas, TLS,
+// fragmented watch answers, and the sizes that Status gives are made up.
+package fakeetcd
