@@ -95,3 +95,10 @@ func (c Config) validate() error {
 func fieldError(field string, got any, want string) error {
 	return fmt.Errorf("servershim: Config.%s is %v: want %s", field, got, want)
 }
+
+// Validity is what to give healthsvc.ServerOptions for a shim with that Interval
+// (zero: the default one): the age of a report at which the shim's own loop
+// counts as standing still. It is ten intervals, at least a second.
+func Validity(interval time.Duration) time.Duration {
+	return max(10*interval, time.Second)
+}
