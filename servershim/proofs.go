@@ -3,7 +3,7 @@ package servershim
 import "time"
 
 // maxOutstanding bounds the proofs that have not come back. The deadline keeps
-// them to about 15 at the default interval; the bound is for a source that does
+// them to 16 at the default interval; the bound is for a source that does
 // not keep to the deadline.
 const maxOutstanding = 32
 
