@@ -213,10 +213,3 @@ func (c *Call) unfile() {
 		c.filed = nil
 	}
 }
-
-// over reports whether the call must not be picked any more.
-func (c *Call) over() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.state != callRunning
-}

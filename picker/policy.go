@@ -29,7 +29,7 @@ type builder struct{}
 func (builder) Name() string { return Name }
 
 func (builder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
-	p := &policy{ClientConn: cc}
+	p := &policy{ClientConn: cc, target: opts.Target.String()}
 	p.child = endpointsharding.NewBalancer(p, opts, balancer.Get(pickfirst.Name).Build, endpointsharding.Options{})
 	return p
 }
@@ -61,7 +61,8 @@ func (builder) ParseConfig(js json.RawMessage) (serviceconfig.LoadBalancingConfi
 // newer one; gRPC does not call back from there.
 type policy struct {
 	balancer.ClientConn
-	child balancer.Balancer
+	target string
+	child  balancer.Balancer
 
 	// feed serialises what is handed to the policies beneath: updates come from
 	// gRPC one at a time, but Reconnect comes from anybody.
@@ -113,7 +114,7 @@ func (p *policy) hubOf(c serviceconfig.LoadBalancingConfig) *Hub {
 	h := lookupHub(cfg.Hub)
 	if h == nil && cfg.Hub != p.missed {
 		p.missed = cfg.Hub
-		logger.Warningf("%s: no hub %q is alive in this process (closed?): plain round robin", p.Target(), cfg.Hub)
+		logger.Warningf("%s: no hub %q is alive in this process (closed?): plain round robin", p.target, cfg.Hub)
 	}
 	return h
 }
