@@ -46,10 +46,9 @@ func (c *core) noQuorumReason(now time.Time) healthsvc.Reason {
 	switch {
 	case errors.Is(c.refusal, membership.ErrNotEtcd), errors.Is(c.reads.err, membership.ErrNotEtcd):
 		return healthsvc.ReasonNotEtcd
+	case c.nothingYet(now):
+		return healthsvc.ReasonStarting
 	case !c.reachable(now):
-		if c.nothingYet(now) {
-			return healthsvc.ReasonStarting
-		}
 		return healthsvc.ReasonUnreachable
 	case errors.Is(c.refusal, membership.ErrNoLeader), c.saysLeaderless():
 		return healthsvc.ReasonNoLeader
@@ -73,10 +72,10 @@ func answering(s *sample, now time.Time) bool {
 	return !s.failed && !s.answered.IsZero() && now.Sub(s.answered) <= localFresh*s.deadline
 }
 
-// nothingYet reports whether no call of any kind has come back since the start.
+// nothingYet reports whether the shim has only just started: no proof has come
+// back either way, and nothing else has failed.
 func (c *core) nothingYet(now time.Time) bool {
-	return c.refusal == nil && !c.reads.failed && !c.observes.failed &&
-		c.reads.answered.IsZero() && c.observes.answered.IsZero() &&
+	return c.proofs.newest.IsZero() && c.refusal == nil && !c.reads.failed && !c.observes.failed &&
 		now.Sub(c.began) <= c.reads.deadline
 }
 

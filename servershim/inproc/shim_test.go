@@ -1,0 +1,241 @@
+package inproc
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/quorumwise/quorumwise/healthsvc"
+	"github.com/quorumwise/quorumwise/servershim"
+)
+
+// config is of one member on loopback ports that the kernel chooses.
+func config(t testing.TB, scheme string) *embed.Config {
+	t.Helper()
+	cfg := embed.NewConfig()
+	cfg.Dir = t.TempDir()
+	cfg.LogLevel = "panic"
+	cfg.UnsafeNoFsync = true
+	cfg.TickMs, cfg.ElectionMs = 10, 100
+	client := url.URL{Scheme: scheme, Host: "127.0.0.1:0"}
+	peer := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
+	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
+	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
+	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
+	cfg.ClientAutoTLS = scheme == "https"
+	cfg.SelfSignedCertValidity = 1
+	return cfg
+}
+
+// member is an etcd server that may be closed before the test ends.
+type member struct {
+	*embed.Etcd
+	close func()
+}
+
+// start runs etcd with an attached shim until the test ends, without Start.
+func start(t testing.TB, scheme string) (member, *Shim, *grpc.ClientConn) {
+	t.Helper()
+	cfg := config(t, scheme)
+	s, err := Attach(cfg, servershim.Config{ElectionTimeout: time.Second, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatalf("Attach: %v", err)
+	}
+	e, err := embed.StartEtcd(cfg)
+	if err != nil {
+		t.Fatalf("StartEtcd: %v", err)
+	}
+	m := member{e, sync.OnceFunc(e.Close)}
+	t.Cleanup(func() {
+		m.close()
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: got %v, want nil", err)
+		}
+	})
+	creds := insecure.NewCredentials()
+	if scheme == "https" {
+		creds = credentials.NewTLS(&tls.Config{InsecureSkipVerify: true})
+	}
+	return m, s, dial(t, e.Clients[0].Addr().String(), creds)
+}
+
+func dial(t testing.TB, address string, creds credentials.TransportCredentials) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(creds))
+	if err != nil {
+		t.Fatalf("dial %s: %v", address, err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func check(t testing.TB, conn *grpc.ClientConn, service string) (healthpb.HealthCheckResponse_ServingStatus, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	var md metadata.MD
+	resp, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{Service: service}, grpc.Header(&md), grpc.WaitForReady(true))
+	if err != nil {
+		t.Fatalf("Check %q: %v", service, err)
+	}
+	reason := ""
+	if v := md.Get(healthsvc.HeaderReason); len(v) > 0 {
+		reason = v[0]
+	}
+	return resp.GetStatus(), reason
+}
+
+// watch opens a stream and reads until it has seen want.
+func watch(t testing.TB, conn *grpc.ClientConn, service string, want healthpb.HealthCheckResponse_ServingStatus) healthpb.Health_WatchClient {
+	t.Helper()
+	stream, err := healthpb.NewHealthClient(conn).Watch(t.Context(), &healthpb.HealthCheckRequest{Service: service}, grpc.WaitForReady(true))
+	if err != nil {
+		t.Fatalf("Watch %q: %v", service, err)
+	}
+	for {
+		resp, err := stream.Recv()
+		if err != nil {
+			t.Fatalf("Watch %q: got %v before %v", service, err, want)
+		}
+		if resp.GetStatus() == want {
+			return stream
+		}
+	}
+}
+
+func TestShimOnEtcdsOwnPort(t *testing.T) {
+	for _, scheme := range []string{"http", "https"} {
+		t.Run(scheme, func(t *testing.T) {
+			t.Parallel()
+			e, s, conn := start(t, scheme)
+			if got, reason := check(t, conn, healthsvc.ServiceServing); got != healthpb.HealthCheckResponse_NOT_SERVING || reason != "starting" {
+				t.Errorf("before Start: got %v %q, want NOT_SERVING starting", got, reason)
+			}
+			if got, _ := check(t, conn, healthsvc.ServiceLive); got != healthpb.HealthCheckResponse_SERVING {
+				t.Errorf("before Start: got %v for etcd.live, want SERVING", got)
+			}
+			if err := s.Start(e.Etcd); err != nil {
+				t.Fatalf("Start: %v", err)
+			}
+			stream := watch(t, conn, healthsvc.ServiceServing, healthpb.HealthCheckResponse_SERVING)
+			for _, service := range healthsvc.Services() {
+				if got, reason := check(t, conn, service); got != healthpb.HealthCheckResponse_SERVING {
+					t.Errorf("%s: got %v %q, want SERVING on the only member, which leads", service, got, reason)
+				}
+			}
+			// The empty name stays etcd's, and both are listed.
+			if got, reason := check(t, conn, ""); got != healthpb.HealthCheckResponse_SERVING || reason != "" {
+				t.Errorf("empty name: got %v %q, want etcd's own SERVING", got, reason)
+			}
+			list, err := healthpb.NewHealthClient(conn).List(t.Context(), &healthpb.HealthListRequest{})
+			if err != nil {
+				t.Fatalf("List: %v", err)
+			}
+			for _, service := range append(healthsvc.Services(), "") {
+				if _, ok := list.GetStatuses()[service]; !ok {
+					t.Errorf("List: got %v, want %q among them", list.GetStatuses(), service)
+				}
+			}
+			if r := s.Report(); r.Member != uint64(e.Server.MemberID()) || r.Cluster != uint64(e.Server.Cluster().ID()) || r.Term == 0 {
+				t.Errorf("got identity %+v, want that of member %v", r.Identity, e.Server.MemberID())
+			}
+			s.Drain()
+			if resp, err := stream.Recv(); err != nil || resp.GetStatus() != healthpb.HealthCheckResponse_NOT_SERVING {
+				t.Errorf("after Drain: got %v %v, want NOT_SERVING pushed", resp, err)
+			}
+			if _, reason := check(t, conn, healthsvc.ServiceServing); reason != "draining" {
+				t.Errorf("after Drain: got reason %q, want draining", reason)
+			}
+		})
+	}
+}
+
+// An open Watch stream would otherwise keep etcd's Close waiting for 5 s and two
+// election timeouts.
+func TestShimDoesNotDelayCloseOfEtcd(t *testing.T) {
+	for _, scheme := range []string{"http", "https"} {
+		t.Run(scheme, func(t *testing.T) {
+			t.Parallel()
+			e, s, conn := start(t, scheme)
+			if err := s.Start(e.Etcd); err != nil {
+				t.Fatalf("Start: %v", err)
+			}
+			stream := watch(t, conn, healthsvc.ServiceServing, healthpb.HealthCheckResponse_SERVING)
+			begin := time.Now()
+			e.close()
+			if took := time.Since(begin); took > 2*time.Second {
+				t.Errorf("got Close after %v, want within 2 s though a Watch is open", took)
+			}
+			if _, err := stream.Recv(); status.Code(err) != codes.Unavailable {
+				t.Errorf("got %v at the end of the stream, want Unavailable", err)
+			}
+		})
+	}
+}
+
+func TestShimOnItsOwnListener(t *testing.T) {
+	e, s, _ := start(t, "http")
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(lis) }()
+	conn := dial(t, lis.Addr().String(), insecure.NewCredentials())
+	if got, reason := check(t, conn, ""); got != healthpb.HealthCheckResponse_NOT_SERVING || reason != "starting" {
+		t.Errorf("before Start: got %v %q, want NOT_SERVING starting", got, reason)
+	}
+	if err := s.Start(e.Etcd); err != nil {
+		t.Fatalf("Start: %v", err)
+	}
+	stream := watch(t, conn, "", healthpb.HealthCheckResponse_SERVING)
+	e.Server.Stop()
+	if _, err := stream.Recv(); status.Code(err) != codes.Unavailable {
+		t.Errorf("got %v when the server stopped by itself, want Unavailable", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("Close: got %v, want nil", err)
+	}
+	if err := <-served; err != nil {
+		t.Errorf("Serve: got %v, want nil after Close", err)
+	}
+	if err := s.Serve(lis); err == nil {
+		t.Error("Serve after Close: got nil, want an error")
+	}
+}
+
+func TestShimRefusesWrongUse(t *testing.T) {
+	if _, err := Attach(nil, servershim.Config{}); err == nil {
+		t.Error("Attach(nil): got nil, want an error")
+	}
+	if _, err := Attach(embed.NewConfig(), servershim.Config{GoodRounds: -1}); err == nil {
+		t.Error("Attach with GoodRounds -1: got nil, want an error")
+	}
+	s, err := Attach(embed.NewConfig(), servershim.Config{})
+	if err != nil {
+		t.Fatalf("Attach: %v", err)
+	}
+	if err := s.Start(nil); err == nil {
+		t.Error("Start(nil): got nil, want an error")
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("Close of a shim never started: got %v, want nil", err)
+	}
+	if err := s.Start(&embed.Etcd{}); err == nil {
+		t.Error("Start of an etcd that has no server: got nil, want an error")
+	}
+}
