@@ -80,7 +80,7 @@ func Follow(ctx context.Context, conn grpc.ClientConnInterface, cfg FollowConfig
 	ctx, cancel := context.WithCancel(ctx)
 	l := &loop{
 		listener: newListener(conn, cfg.Service),
-		follower: newFollower(cfg, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), time.Now()),
+		follower: newFollower(cfg, newRand(), time.Now()),
 		tell:     cfg.Tell,
 		nudge:    cfg.Nudge,
 	}
@@ -88,6 +88,8 @@ func Follow(ctx context.Context, conn grpc.ClientConnInterface, cfg FollowConfig
 	defer cancel()
 	return l.run(ctx)
 }
+
+func newRand() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
 
 // loop owns the follower and does what it says.
 type loop struct {

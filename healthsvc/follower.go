@@ -105,7 +105,7 @@ func newFollower(cfg FollowConfig, rng *rand.Rand, now time.Time) *follower {
 // wake does what time asks for. due is when the owner meant to call: the time that due returned.
 func (f *follower) wake(now, due time.Time) act {
 	if lateness := now.Sub(due); lateness > lateWake {
-		f.excuse(lateness)
+		f.excuse(now, lateness)
 	}
 	var a act
 	if f.out != 0 && !now.Before(f.deadline) {
@@ -122,11 +122,12 @@ func (f *follower) wake(now, due time.Time) act {
 }
 
 // excuse moves what would have come due while we could not look: our own pause is no evidence
-// against the server.
-func (f *follower) excuse(lateness time.Duration) {
+// against the server. When in the poll's time the pause began is not known, so it gets all of its
+// time again.
+func (f *follower) excuse(now time.Time, lateness time.Duration) {
 	f.expire = f.expire.Add(lateness)
 	if f.out != 0 {
-		f.deadline = f.deadline.Add(lateness)
+		f.deadline = now.Add(f.patience.deadline())
 		f.dulled = true
 	}
 }
