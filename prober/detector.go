@@ -1,0 +1,182 @@
+package prober
+
+import (
+	"time"
+
+	"github.com/quorumwise/quorumwise/healthsvc"
+	"github.com/quorumwise/quorumwise/membership"
+)
+
+// detector turns the evidence of one endpoint into its condition. Pure: it has no
+// clock and starts nothing.
+type detector struct {
+	expire time.Duration // silence after which a report no longer stands
+	last   condition
+	// doubt is the newest bad word on quorum that only a proof begun later disproves while no
+	// report is followed: etcd's own SERVING, or a connection that works, does not (F2).
+	doubt time.Time
+	// told is set when the doubt was a shim's, which is no longer heard.
+	told bool
+}
+
+// step returns the condition at now.
+func (d *detector) step(ev *evidence, now time.Time) condition {
+	c := condition{
+		answered: ev.check.answered,
+		proof:    ev.proof.completed,
+		proven:   ev.proof.completed,
+		run:      ev.proof.run,
+		rtt:      ev.check.rtt,
+		itself:   ev.self.Cluster,
+	}
+	word, source, wrong := d.word(ev, now)
+	c.source, c.wrongShim = source, wrong
+	c.alone = source == SourceStock && ev.shim.sought && ev.inproc.sought
+	identify(&c, ev, word)
+	d.decide(&c, ev, word)
+	d.since(&c, now)
+	d.last = c
+	return c
+}
+
+// word chooses whom to believe: the shim's own port, then etcd's, then nobody.
+func (d *detector) word(ev *evidence, now time.Time) (w *healthsvc.News, s Source, wrong bool) {
+	if ev.shim.speaks(now, d.expire) {
+		if wrong = foreign(ev.shim.news.Identity, ev.self); !wrong {
+			return &ev.shim.news, SourceShim, false
+		}
+	}
+	if ev.inproc.speaks(now, d.expire) {
+		return &ev.inproc.news, SourceInProcess, wrong
+	}
+	if ev.check.answer == answerNone {
+		return nil, SourceNone, wrong
+	}
+	return nil, SourceStock, wrong
+}
+
+// foreign reports whether a shim speaks for another member than the one at the address.
+func foreign(id healthsvc.Identity, self membership.Observation) bool {
+	other := func(a uint64, b membership.ID) bool { return a != 0 && b != 0 && a != uint64(b) }
+	return other(id.Member, self.Member) || other(id.Cluster, self.Cluster)
+}
+
+// identify fills in who the member is. What etcd says of itself comes first; of two
+// views of the leader the one at the higher term, then the newer.
+func identify(c *condition, ev *evidence, word *healthsvc.News) {
+	s := ev.self
+	c.cluster, c.member, c.leader, c.term, c.heard = s.Cluster, s.Member, s.Leader, s.Term, s.At
+	if word == nil {
+		return
+	}
+	id := word.Identity
+	if c.cluster == 0 {
+		c.cluster = membership.ID(id.Cluster)
+	}
+	if c.member == 0 {
+		c.member = membership.ID(id.Member)
+	}
+	if id.Term > c.term || (id.Term == c.term && id.Term != 0 && word.Began.After(c.heard)) {
+		c.leader, c.term, c.heard = membership.ID(id.Leader), id.Term, word.Began
+	}
+}
+
+func (d *detector) decide(c *condition, ev *evidence, word *healthsvc.News) {
+	switch {
+	case ev.check.answer == answerLearner, ev.self.Learner && !(ev.check.answer == answerOK && ev.check.answered.After(ev.self.At)):
+		c.state, c.reason = stateParked, ReasonLearner
+	case ev.self.Removed:
+		c.state, c.reason = stateParked, ReasonRemoved
+	case !ev.check.failing.IsZero():
+		c.bad(kindPath, ReasonUnreachable, ev.check.failing, ev.check.missed)
+		c.own = true
+	case word != nil:
+		d.reported(c, ev, word)
+	default:
+		d.stock(c, ev)
+	}
+}
+
+// reported decides by a report.
+func (d *detector) reported(c *condition, ev *evidence, word *healthsvc.News) {
+	if word.Status == healthsvc.StatusNotServing {
+		d.doubt, d.told = word.Heard, true
+		reason := string(word.Reason)
+		if reason == "" {
+			reason = ReasonNotServing
+		}
+		c.bad(kindQuorum, reason, word.Since, word.Since)
+		return
+	}
+	if at := word.Began.Add(-word.ProofAge); at.After(c.proven) {
+		c.proven = at
+	}
+	switch {
+	case d.contradicted(c, ev):
+	case ev.check.answer == answerNone:
+		c.reason = ReasonChecking
+	default:
+		d.doubt, d.told = time.Time{}, false
+		c.state = stateGood
+	}
+}
+
+// contradicted finds what etcd itself says against the member; a SERVING of a shim does not
+// outweigh it.
+func (d *detector) contradicted(c *condition, ev *evidence) bool {
+	switch {
+	case ev.check.answer == answerNoLeader:
+		d.doubt, d.told = ev.check.answered, false
+		c.bad(kindQuorum, ReasonNoLeader, ev.check.answered, ev.check.answered)
+	case !ev.proof.failing.IsZero() && ev.proof.noLeader:
+		c.bad(kindQuorum, ReasonNoLeader, ev.proof.failing, ev.proof.missed)
+	case !ev.proof.failing.IsZero():
+		c.bad(kindQuorum, ReasonProofFailed, ev.proof.failing, ev.proof.missed)
+	case ev.check.answer == answerNotServing:
+		d.doubt, d.told = ev.check.answered, false
+		c.bad(kindQuorum, ReasonNotServing, ev.check.answered, ev.check.answered)
+	default:
+		return false
+	}
+	c.own = true
+	return true
+}
+
+// stock decides without any report.
+func (d *detector) stock(c *condition, ev *evidence) {
+	switch {
+	case d.contradicted(c, ev):
+	case ev.check.answer == answerNone, !ev.shim.sought, !ev.inproc.sought:
+		c.reason = ReasonChecking
+	case !d.doubt.IsZero() && !ev.proof.completed.After(d.doubt):
+		c.reason = ReasonUnproved
+		if !d.told {
+			c.bad(kindQuorum, ReasonUnproved, d.doubt, d.doubt)
+			c.own = true
+		}
+	default:
+		d.doubt, d.told = time.Time{}, false
+		c.state, c.reason = stateGood, ReasonNoShim
+		if c.wrongShim {
+			c.reason = ReasonWrongShim
+		}
+	}
+}
+
+func (c *condition) bad(k kind, reason string, from, since time.Time) {
+	c.state, c.kind, c.reason, c.from, c.since = stateBad, k, reason, from, since
+}
+
+// since makes one stretch of what is one.
+func (d *detector) since(c *condition, now time.Time) {
+	if c.state == d.last.state {
+		c.since = d.last.since
+		if c.state == stateBad {
+			c.from = d.last.from
+		}
+		return
+	}
+	if c.state != stateBad || c.since.IsZero() || c.since.After(now) {
+		c.since = now
+	}
+}

@@ -1,0 +1,63 @@
+package prober
+
+import (
+	"time"
+
+	"github.com/quorumwise/quorumwise/healthsvc"
+	"github.com/quorumwise/quorumwise/membership"
+)
+
+// evidence is everything that a probe has gathered about one endpoint. The gatherer
+// is its only writer.
+type evidence struct {
+	shim, inproc reporter
+	check        checks
+	proof        proofs
+	self         membership.Observation // what etcd at the address says of itself; zero At: not read yet
+}
+
+// reporter is one place where reports may come from.
+type reporter struct {
+	sought bool           // one search was made, or is under way for long enough
+	news   healthsvc.News // the newest
+}
+
+// speaks reports whether the reporter's last word still stands. One missed poll is
+// not its end: the path check tells whether it means anything.
+func (r reporter) speaks(now time.Time, expire time.Duration) bool {
+	n := r.news
+	if n.Status != healthsvc.StatusServing && n.Status != healthsvc.StatusNotServing {
+		return false
+	}
+	return n.Missed < 2 && now.Sub(n.Heard) <= max(expire, 3*hint(n))
+}
+
+// answer is what etcd's own port said to a check.
+type answer int
+
+const (
+	answerNone       answer = iota // never any
+	answerOK                       // it answers; a refusal for want of permission, or of the service, is an answer too (F27)
+	answerNoLeader                 // it knows of no leader
+	answerNotServing               // its own health service says so, or it is stopping
+	answerLearner                  // it refuses as learners do
+)
+
+// checks are the outcomes of checks on etcd's own port.
+type checks struct {
+	answer   answer
+	answered time.Time // when the newest answered check began; zero: never
+	failing  time.Time // when the first check that was missed since the last answer began; zero: none
+	missed   time.Time // when that was noticed
+	refused  bool      // the newest failure was a refused or broken connection, not silence
+	rtt      time.Duration
+}
+
+// proofs are the outcomes of linearizable reads made by the probe itself.
+type proofs struct {
+	completed time.Time // when the newest completed one began; zero: none yet
+	failing   time.Time // when the first that failed since the last completion began; zero: none
+	missed    time.Time // when that was noticed
+	run       int       // completed in time, in a row
+	noLeader  bool      // the newest failure was the answer "no leader"
+}

@@ -1,0 +1,527 @@
+package prober
+
+import (
+	"time"
+
+	"github.com/quorumwise/quorumwise/healthsvc"
+	"github.com/quorumwise/quorumwise/membership"
+)
+
+// do is what a gatherer wants done.
+type do int
+
+const (
+	doCheck     do = iota // ask etcd's own port whether it knows a leader
+	doProve               // one linearizable read
+	doObserve             // read what etcd says of itself
+	doRedial              // replace the connection to etcd's port
+	doSeekShim            // follow the shim's port, on a new connection
+	doSeekEtcd            // follow our services on etcd's port
+	doLeaveShim           // end that
+	doLeaveEtcd           // end that
+	doNudge               // poll the reports now
+)
+
+// order is one thing to do; id is given back with the outcome.
+type order struct {
+	do      do
+	id      int           // of the call, or number of the session
+	timeout time.Duration // end of the call
+}
+
+// call is one in flight.
+type call struct {
+	do     do
+	began  time.Time
+	due    time.Time // when its absence means something
+	missed bool      // it did
+	sample bool      // its length says something about the round trip
+}
+
+// outcome is what became of a call.
+type outcome struct {
+	result result
+	answer answer                 // of a check
+	self   membership.Observation // of an observation
+}
+
+type result int
+
+const (
+	resultSilent   result = iota // cut off at its end
+	resultBroken                 // refused, or the connection broke: nobody answered
+	resultAnswered               // check, observation: answered; proof: completed
+	resultFailed                 // proof: answered, but without consensus
+	resultNoLeader               // proof: answered "no leader"
+	resultNothing                // proof: turned away before it was tried
+)
+
+// gather schedules the questions to one endpoint and files the answers. Pure: now and
+// randomness come in, orders go out. Its probe's loop is the only caller.
+type gather struct {
+	t     times
+	rnd   func() float64 // [0,1)
+	ev    evidence
+	shim  seek
+	etcd  seek
+	calls map[int]*call
+	seq   int
+
+	hasShim  bool
+	checkAt  time.Time // next one
+	selfAt   time.Time
+	proving  time.Time // when the newest proof began
+	asked    bool      // a proof was asked for
+	compared time.Time // when a comparison was last asked for
+	outed    time.Time // since when a return depends on proofs; zero: none does
+
+	dialed   time.Time     // when the connection to etcd's port was made
+	live     bool          // it has answered
+	redials  int           // in a row
+	checkRTT roundTrip     // of checks
+	proofRTT roundTrip     // of proofs
+	expire   time.Duration // silence after which a report no longer stands
+}
+
+func newGather(t times, hasShim bool, rnd func() float64) *gather {
+	g := &gather{t: t, rnd: rnd, hasShim: hasShim, calls: make(map[int]*call), shim: newSeek(t), etcd: newSeek(t)}
+	g.expire = 3 * t.poll
+	g.ev.shim.sought = !hasShim
+	return g
+}
+
+// tick returns what is to be done now. late is how long after its time the loop woke.
+func (g *gather) tick(now time.Time, late time.Duration) []order {
+	if g.dialed.IsZero() {
+		g.dialed = now
+	}
+	if late > g.t.late {
+		g.excuse(late)
+	}
+	var out []order
+	out = g.overdue(now, out)
+	out = g.redial(now, out)
+	out = g.search(now, out)
+	if !now.Before(g.checkAt) {
+		out = g.check(now, out)
+	}
+	out = g.prove(now, out)
+	if !now.Before(g.selfAt) && g.live && g.flying(doObserve) == 0 {
+		g.selfAt = now.Add(g.observeEvery())
+		out = g.begin(now, doObserve, now.Add(g.t.hard), out)
+	}
+	return out
+}
+
+// excuse gives calls in flight the time that the loop slept: what was not seen while we
+// slept is no evidence against anyone.
+func (g *gather) excuse(late time.Duration) {
+	for _, c := range g.calls {
+		c.due = c.due.Add(late + g.t.timeout)
+	}
+}
+
+// overdue notes the calls whose deadline has passed.
+func (g *gather) overdue(now time.Time, out []order) []order {
+	for _, c := range g.calls {
+		if c.missed || now.Before(c.due) {
+			continue
+		}
+		c.missed = true
+		switch c.do {
+		case doCheck:
+			if g.missedCheck(c.began, now, false) {
+				g.checkAt = now
+				out = append(out, order{do: doNudge})
+			}
+		case doProve:
+			g.failedProof(c.began, now, false)
+		}
+	}
+	return out
+}
+
+// missedCheck files a check without an answer; it reports whether it is the first.
+func (g *gather) missedCheck(began, now time.Time, refused bool) bool {
+	k := &g.ev.check
+	k.refused = refused
+	if !k.failing.IsZero() || began.Before(k.answered) {
+		return false
+	}
+	k.failing, k.missed = began, now
+	return true
+}
+
+func (g *gather) failedProof(began, now time.Time, noLeader bool) {
+	p := &g.ev.proof
+	if began.Before(p.completed) {
+		return
+	}
+	p.run, p.noLeader = 0, noLeader
+	if p.failing.IsZero() {
+		p.failing, p.missed = began, now
+	}
+}
+
+// redial replaces a connection on which something is awaited and nothing has come for
+// long: after a silent cut TCP would wait for its own, ever longer, retransmission.
+func (g *gather) redial(now time.Time, out []order) []order {
+	if !g.stuck(now) {
+		return out
+	}
+	g.redials++
+	return append(g.reconnect(now, out), order{do: doRedial})
+}
+
+func (g *gather) reconnect(now time.Time, out []order) []order {
+	g.dialed, g.live = now, false
+	clear(g.calls)
+	if g.etcd.running { // it lives on that connection
+		out = append(out, order{do: doLeaveEtcd})
+		g.etcd.running = false
+		g.etcd.next = now
+	}
+	g.checkAt = now
+	return out
+}
+
+func (g *gather) stuck(now time.Time) bool {
+	return !g.ev.check.failing.IsZero() && !now.Before(g.redialAt()) && g.flying(doCheck) > 0
+}
+
+// redialAt is when the connection will have been silent for too long.
+func (g *gather) redialAt() time.Time {
+	quiet := g.dialed
+	if g.ev.check.failing.After(quiet) {
+		quiet = g.ev.check.failing
+	}
+	return quiet.Add(min(g.t.silent<<min(g.redials, 8), g.t.redialMax))
+}
+
+// search starts and ends the searches for reports.
+func (g *gather) search(now time.Time, out []order) []order {
+	if g.hasShim {
+		out = g.searchAt(now, &g.shim, &g.ev.shim, doSeekShim, doLeaveShim, out)
+	}
+	return g.searchAt(now, &g.etcd, &g.ev.inproc, doSeekEtcd, doLeaveEtcd, out)
+}
+
+func (g *gather) searchAt(now time.Time, s *seek, r *reporter, start, stop do, out []order) []order {
+	switch {
+	case s.running && r.news.Status == healthsvc.StatusAbsent, s.spent(now, g.t, r.news):
+		s.stop(now, g.rnd(), g.t)
+		r.news.Status = healthsvc.StatusUnknown // nobody follows it: its last word no longer stands
+		r.sought = true
+		out = append(out, order{do: stop})
+	case !s.running && !now.Before(s.next):
+		s.start(now)
+		out = append(out, order{do: start, id: s.session})
+	case s.running && now.Sub(s.began) >= g.t.seekFirst:
+		r.sought = true
+	}
+	return out
+}
+
+// reported reports whether somebody's report stands.
+func (g *gather) reported(now time.Time) bool {
+	return g.ev.shim.speaks(now, g.expire) && !foreign(g.ev.shim.news.Identity, g.ev.self) ||
+		g.ev.inproc.speaks(now, g.expire)
+}
+
+func (g *gather) check(now time.Time, out []order) []order {
+	if n := g.flying(doCheck); n < maxChecks {
+		due := g.checkRTT.deadline(g.t.timeout, g.t.hard)
+		if !g.live {
+			due = max(due, g.t.first)
+		}
+		out = g.begin(now, doCheck, now.Add(due), out)
+	}
+	g.checkAt = now.Add(g.checkEvery(now))
+	return out
+}
+
+const (
+	// maxChecks and maxProofs bound the calls in flight to one endpoint that does not answer.
+	maxChecks = 4
+	maxProofs = 12
+	// patience is after how many quick proofs one that still fails is retried at leisure.
+	patience = 20
+)
+
+func (g *gather) checkEvery(now time.Time) time.Duration {
+	switch k := g.ev.check; {
+	case !k.failing.IsZero() && now.Sub(k.missed) < g.t.first:
+		return g.t.recheck
+	case !k.failing.IsZero():
+		return g.t.poll
+	case g.reported(now):
+		// Jittered downwards only, so that a miss is never noticed later than promised.
+		d := max(g.t.poll, hint(g.ev.shim.news), hint(g.ev.inproc.news))
+		return d - time.Duration(g.rnd()*float64(d)/10)
+	default:
+		return g.t.stockPoll - time.Duration(g.rnd()*float64(g.t.stockPoll)/10)
+	}
+}
+
+// hint is how often a server wishes to be polled, within reason: it stretches how long
+// its silence goes unnoticed.
+func hint(n healthsvc.News) time.Duration { return min(n.Poll, 10*time.Second) }
+
+// prove starts a proof when one is due: asked for, by the clock while no report stands, and
+// in quick succession while one has failed or a return depends on them. Not while the path
+// is dead: nothing would be learned.
+func (g *gather) prove(now time.Time, out []order) []order {
+	if at, ok := g.proofDue(now); !ok || now.Before(at) {
+		return out
+	}
+	g.asked = false
+	g.proving = now
+	if g.flying(doProve) >= maxProofs {
+		return out
+	}
+	return g.begin(now, doProve, now.Add(g.proofDeadline(now)), out)
+}
+
+// proofDeadline follows the round trips of proofs. Before there are any it follows those that
+// the shim measured; with neither, how far the members are from each other is not known yet.
+func (g *gather) proofDeadline(now time.Time) time.Duration {
+	switch {
+	case g.proofRTT.mean > 0:
+		return g.proofRTT.deadline(g.t.proofTimeout, g.t.hard)
+	case g.reported(now):
+		known := max(g.ev.shim.news.ShimRTT, g.ev.inproc.news.ShimRTT)
+		return min(max(g.t.proofTimeout, g.checkRTT.deadline(0, g.t.hard)+4*known), g.t.hard)
+	default:
+		return max(g.t.proofTimeout, g.t.first)
+	}
+}
+
+func (g *gather) proofDue(now time.Time) (time.Time, bool) {
+	if !g.live || !g.ev.check.failing.IsZero() {
+		return time.Time{}, false
+	}
+	reported := g.reported(now)
+	switch p := g.ev.proof; {
+	case !p.failing.IsZero() && g.proving.Sub(p.missed) > patience*g.t.proofRetry:
+		return g.proving.Add(g.t.proofEvery), true
+	case !p.failing.IsZero(), !g.outed.IsZero() && !reported, g.ev.check.answer == answerNoLeader:
+		return g.proving.Add(g.t.proofRetry), true
+	case g.asked:
+		return g.proving.Add(g.t.demand), true
+	case !reported && g.ev.check.answer != answerLearner:
+		return g.proving.Add(g.t.proofEvery), true
+	}
+	return time.Time{}, false
+}
+
+func (g *gather) observeEvery() time.Duration {
+	d := g.t.observeSoon
+	if s := g.ev.shim.news.Status; s == healthsvc.StatusServing && !g.ev.self.Learner && !g.ev.self.Removed &&
+		!foreign(g.ev.shim.news.Identity, g.ev.self) {
+		d = g.t.observe
+	} else if g.ev.inproc.news.Status == healthsvc.StatusServing && !g.ev.self.Learner && !g.ev.self.Removed {
+		d = g.t.observe
+	}
+	return d - time.Duration(g.rnd()*float64(d)/10)
+}
+
+func (g *gather) begin(now time.Time, what do, due time.Time, out []order) []order {
+	g.seq++
+	g.calls[g.seq] = &call{do: what, began: now, due: due, sample: g.live}
+	return append(out, order{do: what, id: g.seq, timeout: g.t.hard})
+}
+
+func (g *gather) flying(what do) (n int) {
+	for _, c := range g.calls {
+		if c.do == what {
+			n++
+		}
+	}
+	return n
+}
+
+// done files the outcome of a call.
+func (g *gather) done(id int, o outcome, now time.Time) {
+	c := g.calls[id]
+	if c == nil { // of a connection since replaced
+		return
+	}
+	delete(g.calls, id)
+	if o.result == resultSilent && (c.missed || now.Before(c.due)) {
+		return // counted already, or cut off while we slept
+	}
+	switch c.do {
+	case doCheck:
+		g.checked(c, o, now)
+	case doProve:
+		g.proved(c, o, now)
+	case doObserve:
+		if o.result == resultAnswered && o.self.At.After(g.ev.self.At) {
+			g.ev.self = o.self
+		}
+	}
+}
+
+func (g *gather) checked(c *call, o outcome, now time.Time) {
+	k := &g.ev.check
+	switch o.result {
+	case resultAnswered:
+	case resultBroken:
+		g.live = false
+		if g.missedCheck(c.began, now, true) {
+			g.checkAt = now
+		}
+		return
+	default:
+		g.missedCheck(c.began, now, false)
+		return
+	}
+	if c.sample {
+		g.checkRTT.sample(now.Sub(c.began))
+		k.rtt = g.checkRTT.mean
+	}
+	if !g.live {
+		g.live, g.redials = true, 0
+		g.selfAt = now
+	}
+	if !k.failing.IsZero() {
+		k.failing, k.missed, k.refused = time.Time{}, time.Time{}, false
+		g.checkAt = earlier(g.checkAt, now.Add(g.t.recheck))
+		g.shim.soon(now)
+		g.etcd.soon(now)
+	}
+	if !c.began.Before(k.answered) {
+		k.answered, k.answer = c.began, o.answer
+	}
+}
+
+func (g *gather) proved(c *call, o outcome, now time.Time) {
+	p := &g.ev.proof
+	switch o.result {
+	case resultAnswered:
+	case resultFailed, resultNoLeader, resultSilent:
+		g.failedProof(c.began, now, o.result == resultNoLeader)
+		return
+	default:
+		return
+	}
+	took := now.Sub(c.began)
+	// A slow answer moves the deadline of an endpoint in use: the distance may have grown. It
+	// does not move that of a condemned one, which would come back for being slow long enough.
+	if !c.missed || g.outed.IsZero() || now.Sub(g.outed) > time.Minute {
+		g.proofRTT.sample(took)
+	}
+	switch {
+	case !c.missed:
+		p.run++
+	case c.began.After(p.completed):
+		p.run = 0
+	}
+	p.failing, p.missed, p.noLeader = time.Time{}, time.Time{}, false
+	if c.began.After(p.completed) {
+		p.completed = c.began
+	}
+}
+
+// told files what a follower told.
+func (g *gather) told(shim bool, session int, n healthsvc.News, now time.Time) {
+	s, r := &g.etcd, &g.ev.inproc
+	if shim {
+		s, r = &g.shim, &g.ev.shim
+	}
+	if !s.running || session != s.session || g.stale(r.news, n, now) {
+		return
+	}
+	before := r.news
+	r.news = n
+	if n.Status == healthsvc.StatusUnknown && n.Missed == 0 {
+		return
+	}
+	r.sought = true
+	if n.Missed == 0 && (n.Status == healthsvc.StatusServing || n.Status == healthsvc.StatusNotServing) {
+		s.spoken(now)
+	}
+	if n.Missed > before.Missed {
+		g.checkAt, g.asked = earlier(g.checkAt, now), true
+	}
+	if n.Status != before.Status || n.Identity.Member != before.Identity.Member {
+		g.selfAt = earlier(g.selfAt, now)
+	}
+}
+
+// stale reports whether news over a new connection are older than what is known: from an
+// earlier start of the same member's shim, or from an older term of the same start. What
+// is known stops being a measure once it has expired: a member restored from a backup
+// starts from a low term again.
+func (g *gather) stale(known, n healthsvc.News, now time.Time) bool {
+	a, b := known.Identity, n.Identity
+	if n.Heard.IsZero() || a.Member == 0 || a.Member != b.Member || !(reporter{news: known}).speaks(now, g.expire) {
+		return false
+	}
+	if !a.Start.Equal(b.Start) {
+		return !b.Start.IsZero() && b.Start.Before(a.Start)
+	}
+	return b.Term != 0 && b.Term < a.Term
+}
+
+// demand asks for a proof.
+func (g *gather) demand() { g.asked = true }
+
+// compare asks for everything that can be a comparison: others are in trouble.
+func (g *gather) compare(now time.Time, out []order) []order {
+	if now.Sub(g.compared) < g.t.demand {
+		return out
+	}
+	g.compared = now
+	g.checkAt = earlier(g.checkAt, now)
+	if !g.reported(now) {
+		g.asked = true
+	}
+	return append(out, order{do: doNudge})
+}
+
+// out says whether somebody holds the endpoint condemned. Its return may depend on proofs,
+// which are counted from then on.
+func (g *gather) out(yes bool, now time.Time) {
+	switch {
+	case !yes:
+		g.outed = time.Time{}
+	case g.outed.IsZero():
+		g.outed = now
+		g.ev.proof.run = 0
+	}
+}
+
+// wake is when tick has to be called next.
+func (g *gather) wake(now time.Time) time.Time {
+	at := g.checkAt
+	if g.live && g.flying(doObserve) == 0 {
+		at = earlier(at, g.selfAt)
+	}
+	if due, ok := g.proofDue(now); ok {
+		at = earlier(at, due)
+	}
+	for _, c := range g.calls {
+		if !c.missed {
+			at = earlier(at, c.due)
+		}
+	}
+	if !g.ev.check.failing.IsZero() && g.flying(doCheck) > 0 {
+		at = earlier(at, g.redialAt())
+	}
+	if g.hasShim {
+		at = earlier(at, g.shim.wake(&g.ev.shim, g.t))
+	}
+	at = earlier(at, g.etcd.wake(&g.ev.inproc, g.t))
+	if g.reported(now) { // reports expire even if no follower says so
+		at = earlier(at, now.Add(g.expire))
+	}
+	return at
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}

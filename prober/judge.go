@@ -1,0 +1,364 @@
+package prober
+
+import (
+	"time"
+
+	"github.com/quorumwise/quorumwise/membership"
+)
+
+// judge compares the endpoints of one prober. Pure: conditions and now come in, a ruling
+// goes out. The prober's loop owns it.
+type judge struct {
+	t         times
+	standings map[string]*standing
+	cluster   membership.ID // the one that most endpoints are of; zero: none yet
+	common    time.Time     // since when some endpoint has been Healthy; zero: none is
+	leader    membership.ID
+	leading   time.Time // when it was first named
+	leadTerm  uint64
+	excused   time.Time // nobody is condemned before this: our own loop was late
+}
+
+// standing is what a judge remembers of one endpoint.
+type standing struct {
+	grade  Grade
+	reason string
+	since  time.Time
+
+	ejected  time.Time // when it was condemned; zero: it is not
+	returned time.Time // when it last came back
+	flaps    int       // condemnations by our own evidence that still count
+
+	// otherGood is since when another endpoint has been good without a break; zero: none is.
+	otherGood time.Time
+	// shared is set while the endpoint is bad and, at some moment of that, no path to any other
+	// endpoint was known to live: we ourselves may be what is cut off.
+	shared bool
+
+	noLeader time.Time // a user's call was answered "no leader"; zero: it was disproved
+}
+
+// sight is what a judge is shown of one endpoint.
+type sight struct {
+	address string
+	c       *condition
+}
+
+// ruling is a judge's output.
+type ruling struct {
+	verdicts []Verdict
+	wake     time.Time        // when to judge again even if nobody tells; zero: not before then
+	compare  bool             // ask all endpoints for evidence that can be compared
+	before   map[string]Grade // grades that changed, with what they were
+}
+
+func newJudge(t times) *judge { return &judge{t: t, standings: make(map[string]*standing)} }
+
+// noLeader notes that a member answered a user's call with "no leader".
+func (j *judge) noLeader(address string, now time.Time) {
+	if st := j.standings[address]; st != nil {
+		st.noLeader = now
+	}
+}
+
+// excuse is told when the loop woke late: holds that ended meanwhile end later.
+func (j *judge) excuse(now time.Time) { j.excused = now.Add(j.t.hold) }
+
+// rule grades all endpoints.
+func (j *judge) rule(now time.Time, sights []sight) ruling {
+	r := ruling{before: make(map[string]Grade)}
+	j.known(sights, now)
+	sights = j.overlay(sights)
+	j.majority(sights)
+	for i, s := range sights {
+		j.compared(j.standings[s.address], s.c, others(sights, i))
+	}
+	for i, s := range sights {
+		st := j.standings[s.address]
+		grade, reason := j.grade(st, s, others(sights, i), now, &r)
+		if grade != st.grade {
+			r.before[s.address] = st.grade
+			st.grade, st.since = grade, now
+		}
+		st.reason = reason
+		r.verdicts = append(r.verdicts, verdict(st, s, now))
+	}
+	j.aggregate(r.verdicts, now)
+	return r
+}
+
+// known makes standings for new endpoints and forgets those that are gone.
+func (j *judge) known(sights []sight, now time.Time) {
+	present := make(map[string]bool, len(sights))
+	for _, s := range sights {
+		present[s.address] = true
+		if j.standings[s.address] == nil {
+			j.standings[s.address] = &standing{since: now}
+		}
+	}
+	for a := range j.standings {
+		if !present[a] {
+			delete(j.standings, a)
+		}
+	}
+}
+
+// overlay puts what users' calls were told above the conditions, until a proof that
+// began later disproves it.
+func (j *judge) overlay(sights []sight) []sight {
+	out := make([]sight, len(sights))
+	for i, s := range sights {
+		out[i] = s
+		st := j.standings[s.address]
+		switch {
+		case st.noLeader.IsZero():
+		case s.c.state == stateGood && s.c.proven.After(st.noLeader):
+			st.noLeader = time.Time{}
+		case s.c.state == stateGood, s.c.state == stateNothing:
+			c := *s.c
+			c.state, c.kind, c.reason, c.own = stateBad, kindQuorum, ReasonNoLeader, true
+			c.from, c.since = st.noLeader, st.noLeader
+			out[i].c = &c
+		}
+	}
+	return out
+}
+
+// majority finds the cluster that most endpoints are of, by what etcd says of itself. A tie
+// changes nothing: the incumbent stays, and without one nobody is parked.
+func (j *judge) majority(sights []sight) {
+	count := make(map[membership.ID]int)
+	for _, s := range sights {
+		if s.c.itself != 0 {
+			count[s.c.itself]++
+		}
+	}
+	best, most, tied := membership.ID(0), 0, false
+	for id, n := range count {
+		switch {
+		case n > most:
+			best, most, tied = id, n, false
+		case n == most:
+			tied = true
+		}
+	}
+	if most > 0 && !tied {
+		j.cluster = best
+	} else if count[j.cluster] != most {
+		j.cluster = 0
+	}
+}
+
+// foreign reports whether a sight is of another cluster than most.
+func (j *judge) foreign(s sight) bool {
+	return j.cluster != 0 && s.c.itself != 0 && s.c.itself != j.cluster
+}
+
+// witness reports whether an endpoint is one to compare with, and to go to.
+func (j *judge) witness(s sight) bool {
+	return s.c.state == stateGood && !j.foreign(s) && j.standings[s.address].ejected.IsZero()
+}
+
+// compared keeps account of how the other endpoints did.
+func (j *judge) compared(st *standing, c *condition, rest []sight) {
+	since, paths := time.Time{}, false
+	for _, o := range rest {
+		if j.witness(o) && (since.IsZero() || o.c.since.Before(since)) {
+			since = o.c.since
+		}
+		paths = paths || o.c.state != stateNothing && !(o.c.state == stateBad && o.c.kind == kindPath)
+	}
+	switch {
+	case since.IsZero():
+		st.otherGood = time.Time{}
+	case st.otherGood.IsZero():
+		st.otherGood = since
+	}
+	if c.state != stateBad {
+		st.shared = false
+	} else if !paths {
+		st.shared = true
+	}
+
+}
+
+// grade is the one place that decides a grade.
+func (j *judge) grade(st *standing, s sight, rest []sight, now time.Time, r *ruling) (Grade, string) {
+	c := s.c
+	switch {
+	case c.state == stateParked:
+		return Parked, c.reason
+	case j.foreign(s):
+		return Parked, ReasonOtherCluster
+	case len(rest) == 0:
+		j.release(st, now) // a lone endpoint is never condemned: there is nothing to compare with
+	}
+	switch c.state {
+	case stateBad:
+		if !st.ejected.IsZero() {
+			return Unhealthy, c.reason
+		}
+		if len(rest) > 0 && j.condemned(st, c, rest, now, r) {
+			j.eject(st, c, now)
+			return Unhealthy, c.reason
+		}
+		return Suspect, c.reason
+	case stateGood:
+		if !st.ejected.IsZero() && !j.mayReturn(st, s, rest, now, r) {
+			return Unhealthy, ReasonSettling
+		}
+		j.release(st, now)
+		return Healthy, c.reason
+	default:
+		if !st.ejected.IsZero() {
+			return Unhealthy, c.reason
+		}
+		return Unknown, c.reason
+	}
+}
+
+// condemned reports whether bad evidence has lasted in comparison: for Hold, counted from
+// when both it and another's goodness stood, and with a witness whose evidence is younger
+// than the cause.
+func (j *judge) condemned(st *standing, c *condition, rest []sight, now time.Time, r *ruling) bool {
+	if st.otherGood.IsZero() {
+		return false
+	}
+	fresh := false
+	for _, o := range rest {
+		fresh = fresh || j.witness(o) && shown(o.c, c.kind).After(c.from)
+	}
+	if !fresh || c.kind == kindQuorum && st.otherGood.After(c.since) && !c.heard.After(st.otherGood) {
+		r.compare = true
+		r.wake = soonest(r.wake, now.Add(j.t.look))
+	}
+	due := later(later(c.since, st.otherGood).Add(j.hold(st, c, rest)), j.excused)
+	if now.Before(due) {
+		r.wake = soonest(r.wake, due)
+		return false
+	}
+	return fresh
+}
+
+// shown is since when a witness is known to be better off: its path, or its quorum.
+func shown(w *condition, k kind) time.Time {
+	if k == kindPath {
+		return w.answered
+	}
+	return w.proven
+}
+
+// hold is how long bad evidence has to last. Longer after a disturbance that hit all: the
+// first to be back must not draw everyone. Members that came through the same election are
+// back within one read-index retry of each other; one that has not even seen the new term
+// is cut off, and is not waited for.
+func (j *judge) hold(st *standing, c *condition, rest []sight) time.Duration {
+	switch {
+	case !st.otherGood.After(c.since):
+		return j.t.hold
+	case c.kind == kindPath && st.shared:
+		return j.t.hold + j.t.poll + j.t.timeout
+	case c.kind == kindPath, c.heard.After(st.otherGood) && j.behind(c, rest):
+		return j.t.hold
+	default:
+		return j.t.hold + j.t.readRetry
+	}
+}
+
+// behind reports whether a witness is at a higher term.
+func (j *judge) behind(c *condition, rest []sight) bool {
+	for _, o := range rest {
+		if j.witness(o) && o.c.term > c.term {
+			return true
+		}
+	}
+	return false
+}
+
+func (j *judge) eject(st *standing, c *condition, now time.Time) {
+	st.ejected = now
+	if !c.own {
+		return // a shim damps its own flapping
+	}
+	if !st.returned.IsZero() && now.Sub(st.returned) > j.t.forget {
+		st.flaps = 0
+	}
+	st.flaps++
+}
+
+func (j *judge) release(st *standing, now time.Time) {
+	if !st.ejected.IsZero() {
+		st.ejected, st.returned = time.Time{}, now
+	}
+}
+
+// mayReturn reports whether a condemned endpoint whose evidence is good is readmitted.
+// A shim's SERVING suffices, since it has waited itself; without one, proofs have to
+// complete (F2, F4). One that flaps waits longer each time, unless it is needed.
+func (j *judge) mayReturn(st *standing, s sight, rest []sight, now time.Time, r *ruling) bool {
+	proved := s.c.source != SourceStock || s.c.run >= j.t.rounds && s.c.proof.After(st.ejected)
+	needed := true
+	for _, o := range rest {
+		needed = needed && !j.witness(o)
+	}
+	if needed {
+		return s.c.source != SourceStock || s.c.proof.After(st.ejected)
+	}
+	due := later(s.c.since, st.ejected).Add(j.holdDown(st.flaps))
+	if proved && now.Before(due) {
+		r.wake = soonest(r.wake, due)
+	}
+	return proved && !now.Before(due)
+}
+
+// holdDown is how long an endpoint must have been good to return: not at all the first
+// time, then doubling.
+func (j *judge) holdDown(flaps int) time.Duration {
+	if flaps < 2 {
+		return 0
+	}
+	return min(j.t.holdDown<<min(flaps-2, 16), j.t.holdDownMax)
+}
+
+// aggregate finds what holds for all endpoints together.
+func (j *judge) aggregate(vs []Verdict, now time.Time) {
+	healthy, leader, term := false, membership.ID(0), uint64(0)
+	for _, v := range vs {
+		healthy = healthy || v.Grade == Healthy
+		if v.Grade != Parked && v.Leader != 0 && (v.Term > term || v.Term == term && v.Leader < leader) {
+			leader, term = v.Leader, v.Term
+		}
+	}
+	switch {
+	case !healthy:
+		j.common = time.Time{}
+	case j.common.IsZero():
+		j.common = now
+	}
+	if leader != j.leader {
+		j.leading = now
+	}
+	if leader == 0 {
+		j.leading = time.Time{}
+	}
+	j.leader, j.leadTerm = leader, term
+}
+
+func others(sights []sight, i int) []sight {
+	rest := make([]sight, 0, len(sights))
+	return append(append(rest, sights[:i]...), sights[i+1:]...)
+}
+
+func soonest(a, b time.Time) time.Time {
+	if a.IsZero() {
+		return b
+	}
+	return earlier(a, b)
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
