@@ -1,10 +1,15 @@
 package fakeetcd
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
@@ -96,28 +101,33 @@ func TestOfficialClientLosesTheLeaseOnACutMember(t *testing.T) {
 }
 
 func TestKeepaliveInFlightToALostLeaderStandsStillUntilTheStreamIsReopened(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, c *Cluster, _ *clientv3.Client) {
-		// The follower is healthy; its stream is not.
-		cli := only(t, c, c.Member(1))
+	inBubble(t, Options{}, func(t *testing.T, c *Cluster, cli *clientv3.Client) {
 		lease, err := cli.Grant(t.Context(), 60)
 		if err != nil {
 			t.Fatal(err)
 		}
+		api := pb.NewLeaseClient(connect(t, c, c.Member(1).Address)) // a follower, and healthy
+		open := func() pb.Lease_LeaseKeepAliveClient {
+			stream, err := api.LeaseKeepAlive(t.Context(), grpc.WaitForReady(true))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := stream.Send(&pb.LeaseKeepAliveRequest{ID: int64(lease.ID)}); err != nil {
+				t.Fatal(err)
+			}
+			return stream
+		}
 		c.Elect(2, 1500*time.Millisecond)
 		began := time.Now()
-		alive, err := cli.KeepAlive(t.Context(), lease.ID) // sent at once, to the lost leader
-		if err != nil {
-			t.Fatal(err)
-		}
+		stuck := open()
 		time.Sleep(2 * time.Second)
-		if _, err := cli.KeepAliveOnce(soon(t), lease.ID); err != nil {
-			t.Errorf("a keepalive on a stream of its own: %v, want it answered by the new leader", err)
+		if resp, err := open().Recv(); err != nil || resp.TTL != 60 || time.Since(began) != 2*time.Second {
+			t.Errorf("a stream of its own: %v, %v after %v; want the new leader's answer at once", resp, err, time.Since(began))
 		}
-		if _, ok := <-alive; !ok {
-			t.Fatal("keepalives ended")
-		}
-		if took := time.Since(began); took < 7*time.Second || took > 8*time.Second {
-			t.Errorf("the stream moved after %v, want only after the member's request timeout of 7 s", took)
+		resp, err := stuck.Recv()
+		if took := time.Since(began); !errors.Is(rpctypes.Error(err), rpctypes.ErrTimeout) || took != 7*time.Second {
+			t.Errorf("the stream from before: %v, %v after %v; want %v after the member's request timeout of 7 s",
+				resp, err, took, rpctypes.ErrTimeout)
 		}
 	})
 }
