@@ -42,6 +42,12 @@ func (d *diary) last() News {
 	return d.news[len(d.news)-1]
 }
 
+func (d *diary) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.news)
+}
+
 // statuses returns the statuses told, without repetitions.
 func (d *diary) statuses() string {
 	d.mu.Lock()
@@ -231,7 +237,7 @@ func TestFollowSurvivesAFloodOfPushes(t *testing.T) {
 		if got := srv.checks.Load(); got > 22 {
 			t.Errorf("10,000 changes in a second made %d Checks, want at most 22", got)
 		}
-		if got := len(d.news); got > 44 {
+		if got := d.count(); got > 44 {
 			t.Errorf("10,000 changes in a second were told %d times, want at most 44", got)
 		}
 		time.Sleep(time.Second)
@@ -250,6 +256,7 @@ func TestFollowNoticesAStoppedServer(t *testing.T) {
 		time.Sleep(1010 * time.Millisecond)
 		srv.Stop()
 		g.GracefulStop()
+		time.Sleep(pollGap)
 		synctest.Wait()
 		if n := d.last(); n.Missed == 0 || status.Code(n.Err) != codes.Unavailable {
 			t.Errorf("just after the stop: %+v, want a miss at once: the end of the Watch stream says so", n)
@@ -319,7 +326,7 @@ func TestFollowOfAnEtcdWithoutShimIsAbsent(t *testing.T) {
 		if n := d.last(); n.Status != StatusAbsent || d.statuses() != "absent" {
 			t.Errorf("told %q, last %+v; want absent throughout", d.statuses(), n)
 		}
-		if got := len(d.news); got > 20 {
+		if got := d.count(); got > 20 {
 			t.Errorf("told %d times in ten minutes, want at most 20: it is looked at rarely", got)
 		}
 	})
@@ -345,7 +352,7 @@ func TestFollowExcusesItsOwnSleep(t *testing.T) {
 		srv.Publish(Report{Serving: true})
 		conn, _ := serve(t, srv)
 		slept := false
-		d, _ := follow(t, conn, FollowConfig{Tell: func(n News) {
+		d, end := follow(t, conn, FollowConfig{Tell: func(n News) {
 			if !slept && n.Status == StatusServing && n.Heard.Sub(n.Since) > time.Second {
 				slept = true
 				time.Sleep(10 * time.Second) // as a stopped process would
@@ -355,6 +362,7 @@ func TestFollowExcusesItsOwnSleep(t *testing.T) {
 		if got := d.statuses(); got != "serving" {
 			t.Errorf("told %q, want serving throughout: we slept, not the server", got)
 		}
+		end()
 		for _, n := range d.news {
 			if n.Missed > 0 {
 				t.Errorf("a poll was counted missed: %+v", n)

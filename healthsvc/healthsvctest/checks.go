@@ -124,7 +124,7 @@ func listAgrees(s *session) error {
 		for _, service := range healthsvc.Services() {
 			got, ok := all[service]
 			if !ok {
-				return fmt.Errorf("List lacks %q, has %d names", service, len(all))
+				return fmt.Errorf("grpc.health.v1 List lacks %q, has %d names", service, len(all))
 			}
 			if err := s.wantCheck(service, got, "List says so"); err != nil {
 				return err
@@ -139,7 +139,7 @@ func unknownNames(s *session) error {
 	for _, name := range []string{"etcd.nonsense", "etcd.serving ", "ETCD.SERVING", "etcd."} {
 		_, _, err := s.check(name)
 		if got := status.Code(err); got != codes.NotFound {
-			return fmt.Errorf("Check(%q): code %v, want %v", name, got, codes.NotFound)
+			return fmt.Errorf("grpc.health.v1 Check(%q): code %v, want %v", name, got, codes.NotFound)
 		}
 		w, err := s.watch(name)
 		if err != nil {
@@ -151,7 +151,7 @@ func unknownNames(s *session) error {
 		// The stream must still be open: what ends it is our going away.
 		w.cancel()
 		if _, err := w.stream.Recv(); status.Code(err) != codes.Canceled {
-			return fmt.Errorf("Watch(%q) ended with %v, want it open until the client leaves", name, err)
+			return fmt.Errorf("grpc.health.v1 Watch(%q) ended with %v, want it open until the client leaves", name, err)
 		}
 	}
 	return nil
@@ -219,7 +219,7 @@ func watchHeaders(s *session) error {
 		}
 		md, err := w.stream.Header()
 		if err != nil {
-			return fmt.Errorf("Watch(%q): headers: %w", service, err)
+			return fmt.Errorf("grpc.health.v1 Watch(%q): headers: %w", service, err)
 		}
 		if err := wantSample(md, "Watch "+service); err != nil {
 			return err
@@ -287,10 +287,10 @@ func strangeReason(s *session) error {
 		s.publish(report)
 		status, md, err := s.check(healthsvc.ServiceServing)
 		if err != nil {
-			return fmt.Errorf("Check with a reason of %d strange bytes: %w", len(reason), err)
+			return fmt.Errorf("grpc.health.v1 Check with a reason of %d strange bytes: %w", len(reason), err)
 		}
 		if status != serving {
-			return fmt.Errorf("Check with a reason of %d strange bytes = %v, want %v", len(reason), status, serving)
+			return fmt.Errorf("grpc.health.v1 Check with a reason of %d strange bytes = %v, want %v", len(reason), status, serving)
 		}
 		if err := wantHeader(md, healthsvc.HeaderMemberID, "8e9e05c52164694d", "beside a strange reason"); err != nil {
 			return err
@@ -440,7 +440,7 @@ func answersAreWhole(s *session) error {
 			return fmt.Errorf("header %s: %w", healthsvc.HeaderRaftTerm, err)
 		}
 		if want := expected(term%2 == 1); got != want {
-			return fmt.Errorf("Check = %v with term %d, want %v: status and headers are of different reports", got, term, want)
+			return fmt.Errorf("grpc.health.v1 Check = %v with term %d, want %v: status and headers are of different reports", got, term, want)
 		}
 	}
 	return nil
@@ -455,7 +455,7 @@ func stopEnds(s *session) error {
 			return err
 		}
 		if _, err := w.stream.Recv(); err != nil {
-			return fmt.Errorf("Watch(%q): first message: %w", service, err)
+			return fmt.Errorf("grpc.health.v1 Watch(%q): first message: %w", service, err)
 		}
 		watchers = append(watchers, w)
 	}
@@ -468,14 +468,14 @@ func stopEnds(s *session) error {
 				continue // a last word is allowed
 			}
 			if got := status.Code(err); got != codes.Unavailable {
-				return fmt.Errorf("Watch(%q) ended with %w, want %v: it makes clients go elsewhere", w.service, err, codes.Unavailable)
+				return fmt.Errorf("grpc.health.v1 Watch(%q) ended with %w, want %v: it makes clients go elsewhere", w.service, err, codes.Unavailable)
 			}
 			break
 		}
 	}
 	for _, service := range healthsvc.Services() {
 		if _, _, err := s.check(service); status.Code(err) != codes.Unavailable {
-			return fmt.Errorf("Check(%q) after the stop: %v, want %v", service, err, codes.Unavailable)
+			return fmt.Errorf("grpc.health.v1 Check(%q) after the stop: %v, want %v", service, err, codes.Unavailable)
 		}
 	}
 	return nil

@@ -39,10 +39,10 @@ func (s *session) check(service string) (servingStatus, metadata.MD, error) {
 func (s *session) wantCheck(service string, want servingStatus, why string) error {
 	got, _, err := s.check(service)
 	if err != nil {
-		return fmt.Errorf("Check(%q): %w, want %v: %s", service, err, want, why)
+		return fmt.Errorf("grpc.health.v1 Check(%q): %w, want %v: %s", service, err, want, why)
 	}
 	if got != want {
-		return fmt.Errorf("Check(%q) = %v, want %v: %s", service, got, want, why)
+		return fmt.Errorf("grpc.health.v1 Check(%q) = %v, want %v: %s", service, got, want, why)
 	}
 	return nil
 }
@@ -52,7 +52,7 @@ func (s *session) list() (map[string]servingStatus, metadata.MD, error) {
 	var md metadata.MD
 	resp, err := s.client.List(s.ctx, &healthpb.HealthListRequest{}, grpc.Header(&md))
 	if err != nil {
-		return nil, nil, fmt.Errorf("List: %w", err)
+		return nil, nil, fmt.Errorf("grpc.health.v1 List: %w", err)
 	}
 	all := make(map[string]servingStatus)
 	for name, one := range resp.GetStatuses() {
@@ -73,7 +73,7 @@ func (s *session) watch(service string) (*watcher, error) {
 	stream, err := s.client.Watch(ctx, &healthpb.HealthCheckRequest{Service: service})
 	if err != nil {
 		cancel()
-		return nil, fmt.Errorf("Watch(%q): %w", service, err)
+		return nil, fmt.Errorf("grpc.health.v1 Watch(%q): %w", service, err)
 	}
 	return &watcher{service, stream, cancel}, nil
 }
@@ -82,10 +82,10 @@ func (s *session) watch(service string) (*watcher, error) {
 func (w *watcher) want(want servingStatus, why string) error {
 	resp, err := w.stream.Recv()
 	if err != nil {
-		return fmt.Errorf("Watch(%q): next message: %w, want %v: %s", w.service, err, want, why)
+		return fmt.Errorf("grpc.health.v1 Watch(%q): next message: %w, want %v: %s", w.service, err, want, why)
 	}
 	if got := resp.GetStatus(); got != want {
-		return fmt.Errorf("Watch(%q): next message is %v, want %v: %s", w.service, got, want, why)
+		return fmt.Errorf("grpc.health.v1 Watch(%q): next message is %v, want %v: %s", w.service, got, want, why)
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (w *watcher) settlesAt(want servingStatus, why string) error {
 		select {
 		case got, ok := <-messages:
 			if !ok {
-				return fmt.Errorf("Watch(%q) ended with %w after %v, want %v and the stream open: %s", w.service, <-failed, last, want, why)
+				return fmt.Errorf("grpc.health.v1 Watch(%q) ended with %w after %v, want %v and the stream open: %s", w.service, <-failed, last, want, why)
 			}
 			last = got
 		case <-time.After(quiet):
