@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
@@ -29,8 +30,8 @@ type fleet struct {
 	dials   map[string]int
 }
 
-// member answers every Range with its id, and its watches with one answer and
-// then silence.
+// member answers every Range with its id, and what is sent on a watch stream as
+// well.
 type member struct {
 	pb.UnimplementedKVServer
 	pb.UnimplementedWatchServer
@@ -43,6 +44,7 @@ type member struct {
 	mu     sync.Mutex
 	served int
 	refuse int           // Unavailable for that many more Ranges
+	event  bool          // a watch gets one event as it is created
 	hold   chan struct{} // Ranges wait for it; nil: they do not
 }
 
@@ -79,12 +81,30 @@ func (m *member) Range(ctx context.Context, _ *pb.RangeRequest) (*pb.RangeRespon
 
 func (m *member) Watch(s pb.Watch_WatchServer) error {
 	for {
-		if _, err := s.Recv(); err != nil {
+		req, err := s.Recv()
+		if err != nil {
 			return err
 		}
-		// Whatever is asked for, one answer: created.
-		if err := s.Send(&pb.WatchResponse{Header: &pb.ResponseHeader{MemberId: m.id}, Created: true}); err != nil {
+		resp := &pb.WatchResponse{Header: &pb.ResponseHeader{MemberId: m.id, Revision: 1}}
+		switch {
+		case req.GetCreateRequest() != nil:
+			resp.Created = true
+		case req.GetCancelRequest() != nil:
+			resp.Canceled = true
+		}
+		if err := s.Send(resp); err != nil {
 			return err
+		}
+		m.mu.Lock()
+		event := m.event && resp.Created
+		m.mu.Unlock()
+		if event {
+			resp.Created = false
+			resp.Header.Revision = 2
+			resp.Events = []*mvccpb.Event{{Kv: &mvccpb.KeyValue{Key: []byte("k"), ModRevision: 2}}}
+			if err := s.Send(resp); err != nil {
+				return err
+			}
 		}
 	}
 }
