@@ -124,8 +124,9 @@ func (j *judge) overlay(sights []sight) []sight {
 	return out
 }
 
-// majority finds the cluster that most endpoints are of, by what etcd says of itself. A tie
-// changes nothing: the incumbent stays, and without one nobody is parked.
+// majority finds the cluster that most endpoints are of, by what etcd says of itself. One
+// endpoint alone is no majority. A tie changes nothing: the incumbent stays, and without one
+// nobody is parked.
 func (j *judge) majority(sights []sight) {
 	count := make(map[membership.ID]int)
 	for _, s := range sights {
@@ -142,9 +143,10 @@ func (j *judge) majority(sights []sight) {
 			tied = true
 		}
 	}
-	if most > 0 && !tied {
+	switch {
+	case most > 1 && !tied:
 		j.cluster = best
-	} else if count[j.cluster] != most {
+	case count[j.cluster] < most: // the incumbent lost, and nobody won
 		j.cluster = 0
 	}
 }

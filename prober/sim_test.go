@@ -15,19 +15,19 @@ import (
 )
 
 // sim drives the pure parts (gatherers, detectors, one judge) against scripted members in
-// steps of a millisecond. There is no randomness: every wait has its longest length.
+// steps of a millisecond. There is no randomness: the first member's waits
+// have their longest length, the others' are a little shorter, so that polls are not in step.
 type sim struct {
-	t       *testing.T
-	start   time.Time
-	now     time.Time
-	times   times
-	ends    []*simEndpoint
-	judge   *judge
-	due     time.Time // of the judge
-	trace   []string
-	ruling  ruling
-	figures []string
-	orders  map[do]int // how many of each were carried out
+	t      *testing.T
+	start  time.Time
+	now    time.Time
+	times  times
+	ends   []*simEndpoint
+	judge  *judge
+	due    time.Time // of the judge
+	trace  []string
+	ruling ruling
+	orders map[do]int // how many of each were carried out
 }
 
 // simEndpoint is one member with its probe.
@@ -83,12 +83,12 @@ func newSim(t *testing.T, names []string) *sim {
 	for i, n := range names {
 		s.ends = append(s.ends, &simEndpoint{
 			name: n, path: "ok", leader: true, proof: "ok",
-			gather:   newGather(s.times, true, func() float64 { return 0 }),
+			gather:   newGather(s.times, true, func() float64 { return float64(i) * 0.4 }),
 			detector: detector{expire: 3 * s.times.poll},
 			last:     condition{reason: ReasonChecking},
 			self:     membership.Observation{Cluster: 0xc, Member: membership.ID(i + 1), Leader: 3, Term: 7},
 			shim:     simShim{mode: "none"}, inproc: simShim{mode: "absent"},
-			due: s.start.Add(time.Duration(i) * 130 * time.Millisecond), // polls are not in step
+			due: s.start,
 		})
 	}
 	return s
