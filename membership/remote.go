@@ -110,7 +110,7 @@ func (r *Remote) Observe(ctx context.Context) (Observation, error) {
 		o, err = r.observe(ctx)
 	}
 	if errors.Is(err, ErrAuth) {
-		return r.identity(ctx, o.At)
+		return r.identity(ctx, o), nil
 	}
 	return o, err
 }
@@ -123,6 +123,7 @@ func (r *Remote) observe(ctx context.Context) (Observation, error) {
 	list, err := r.list(ctx, false)
 	switch {
 	case errors.Is(err, ErrLearner):
+		o.Learner = true
 	case err != nil:
 		return o, err
 	default:
@@ -168,24 +169,23 @@ func (o *Observation) countVoters(members []*pb.Member) {
 }
 
 // identity learns what a member tells anybody: it answers a watch that it does
-// not permit with a header, and sends nothing after it.
-func (r *Remote) identity(ctx context.Context, at time.Time) (Observation, error) {
-	o := Observation{At: at}
+// not permit with a header, and sends nothing after it. Failures are no news.
+func (r *Remote) identity(ctx context.Context, o Observation) Observation {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := r.watch.Watch(ctx)
 	if err != nil {
-		return o, nil
+		return o
 	}
 	if err := stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{
 		CreateRequest: &pb.WatchCreateRequest{Key: probeKey},
 	}}); err != nil {
-		return o, nil
+		return o
 	}
 	if resp, err := stream.Recv(); err == nil && sane(resp.GetHeader()) {
 		o.fill(resp.GetHeader())
 	}
-	return o, nil
+	return o
 }
 
 // Members asks for the member list and the cluster that it is of. A linearizable

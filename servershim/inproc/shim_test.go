@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -48,9 +49,12 @@ type member struct {
 }
 
 // start runs etcd with an attached shim until the test ends, without Start.
-func start(t testing.TB, scheme string) (member, *Shim, *grpc.ClientConn) {
+func start(t testing.TB, scheme string, changes ...func(*embed.Config)) (member, *Shim, *grpc.ClientConn) {
 	t.Helper()
 	cfg := config(t, scheme)
+	for _, change := range changes {
+		change(cfg)
+	}
 	s, err := Attach(cfg, servershim.Config{ElectionTimeout: time.Second, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatalf("Attach: %v", err)
@@ -117,6 +121,8 @@ func watch(t testing.TB, conn *grpc.ClientConn, service string, want healthpb.He
 	}
 }
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
 func TestShimOnEtcdsOwnPort(t *testing.T) {
 	for _, scheme := range []string{"http", "https"} {
 		t.Run(scheme, func(t *testing.T) {
@@ -167,10 +173,21 @@ func TestShimOnEtcdsOwnPort(t *testing.T) {
 // An open Watch stream would otherwise keep etcd's Close waiting for 5 s and two
 // election timeouts.
 func TestShimDoesNotDelayCloseOfEtcd(t *testing.T) {
-	for _, scheme := range []string{"http", "https"} {
-		t.Run(scheme, func(t *testing.T) {
+	apart := func(cfg *embed.Config) { // HTTP elsewhere, so that gRPC speaks TLS by itself
+		cfg.ListenClientHttpUrls = []url.URL{{Scheme: "http", Host: "localhost:0"}}
+	}
+	for name, c := range map[string]struct {
+		scheme  string
+		changes []func(*embed.Config)
+	}{
+		"plain":             {"http", nil},
+		"TLS beside HTTP":   {"https", nil},
+		"TLS, HTTP apart":   {"https", []func(*embed.Config){apart}},
+		"plain, HTTP apart": {"http", []func(*embed.Config){apart}},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, s, conn := start(t, scheme)
+			e, s, conn := start(t, c.scheme, c.changes...)
 			if err := s.Start(e.Etcd); err != nil {
 				t.Fatalf("Start: %v", err)
 			}
