@@ -110,7 +110,7 @@ func (s *clusterServer) MemberList(ctx context.Context, r *pb.MemberListRequest)
 		}
 		resp.Members = append(resp.Members, &pb.Member{
 			ID: m.ID, Name: m.Name, IsLearner: n.learner,
-			PeerURLs: []string{"http://" + m.Name + ":2380"}, ClientURLs: []string{"http://" + m.Address},
+			PeerURLs: []string{"http://" + m.Name + ":2380"}, ClientURLs: m.urls,
 		})
 	}
 	return resp, nil

@@ -9,8 +9,10 @@ import (
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -61,6 +63,9 @@ type Options struct {
 	// User and Password switch authentication on: every call but health, status and member list
 	// needs a token.
 	User, Password string
+
+	// Credentials returns what a member's ports speak TLS with; default plain text.
+	Credentials func(index int) credentials.TransportCredentials
 }
 
 func (o *Options) fill() {
@@ -80,6 +85,14 @@ func (o *Options) fill() {
 			*value = preset
 		}
 	}
+}
+
+// security returns the server options for a member's ports.
+func (o *Options) security(index int) grpc.ServerOption {
+	if o.Credentials == nil {
+		return grpc.EmptyServerOption{}
+	}
+	return grpc.Creds(o.Credentials(index))
 }
 
 func (o *Options) shim(index int) Shim {
@@ -120,7 +133,7 @@ func New(n int, opts Options) *Cluster {
 	c := &Cluster{
 		opts: opts, ports: make(map[string]*port),
 		stop: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{}),
-		consensus: newConsensus(n, timing{loss: opts.LeaderLoss, election: opts.Election, rejoin: opts.Rejoin}),
+		consensus: newConsensus(n, timing{loss: opts.LeaderLoss, election: opts.Election}),
 		store:     newStore(), lessor: newLessor(), index: 8, arrivals: make(map[string]int),
 	}
 	for i := range n {
@@ -129,8 +142,8 @@ func New(n int, opts Options) *Cluster {
 		c.ports[m.etcd.address], c.ports[m.beside.address] = m.etcd, m.beside
 	}
 	for _, m := range c.members {
-		m.startEtcd()
-		m.startShim()
+		m.start()
+		m.RestartShim()
 	}
 	c.wg.Go(c.run)
 	return c
@@ -141,8 +154,8 @@ func (c *Cluster) Close() {
 	c.once.Do(func() {
 		close(c.stop)
 		for _, m := range c.members {
-			m.stopShim()
-			m.stopEtcd()
+			m.KillShim()
+			m.halt()
 		}
 	})
 	c.wg.Wait()
@@ -321,7 +334,7 @@ func (c *Cluster) settle(now time.Time) {
 			n.revision, n.index = c.store.revision, c.index
 		}
 		if !n.lost.IsZero() && !now.Before(n.lost.Add(streamPatience)) {
-			m.endLeaderStreams()
+			m.endStreams(rpctypes.ErrGRPCNoLeader, func(s *openStream) bool { return s.leader })
 		}
 	}
 	close(c.changed)

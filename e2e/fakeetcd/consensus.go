@@ -9,7 +9,6 @@ const none = -1
 type timing struct {
 	loss     time.Duration // silence of the leader until a member says that it knows none
 	election time.Duration // a leader without quorum until another is elected; negative: never by itself
-	rejoin   time.Duration // a heal until the member takes part again
 }
 
 // node is one member as consensus sees it, and what that member sees itself.

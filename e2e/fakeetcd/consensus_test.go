@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-var usualTiming = timing{loss: 1500 * time.Millisecond, election: 1500 * time.Millisecond, rejoin: 100 * time.Millisecond}
+var usualTiming = timing{loss: 1500 * time.Millisecond, election: 1500 * time.Millisecond}
 
 func TestConsensusStepByStep(t *testing.T) {
 	const a, b, c = 0, 1, 2

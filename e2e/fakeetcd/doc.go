@@ -12,10 +12,15 @@
 // has applied all of it, one that does not stays where it was and catches up when it is back.
 // Consensus takes no time, unless a latency is set.
 //
-// Guarantees: all methods may be called concurrently, except Kill, Restart, KillShim, RestartShim,
-// Lie and Close, which are for one goroutine at a time. Faults are in force when the method returns. Close leaves no
-// goroutine.
+// Guarantees: all methods may be called concurrently; faults are in force when the method returns;
+// Close leaves no goroutine. Everything is deterministic: nothing is random, and no time passes
+// that was not asked for.
 //
-// Not there: adding and promoting members, users and roles beyond one, snapshots, quotas, TLS,
-// fragmented watch answers, and the sizes that Status gives are made up.
+// Importing the package changes one variable of clientv3 that would keep a bubble's time from
+// advancing while a watch is open; see bubble.go. It is for tests only.
+//
+// Not there: adding and promoting members, users and roles beyond one user, snapshots, quotas,
+// fragmented watch answers; the database sizes in Status are made up. A frozen member's own timers
+// go on. What waits for consensus and is given up by its client is not applied later, which etcd
+// may do.
 package fakeetcd

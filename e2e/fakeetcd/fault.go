@@ -1,9 +1,11 @@
 package fakeetcd
 
 import (
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // CutPeers drops the member's traffic with the others, both ways; its clients stay. Linearizable
@@ -68,18 +70,18 @@ func (m *Member) HealClient() { m.link.open() }
 // Kill ends etcd: connections are reset, new ones refused. An in-process shim dies with it.
 func (m *Member) Kill() {
 	m.c.change(func() { m.node().killed = true })
-	m.stopEtcd()
+	m.halt()
 }
 
 // Restart starts etcd again after Kill. What it had applied is kept, tokens are not.
 func (m *Member) Restart() {
-	m.stopEtcd()
+	m.halt()
 	m.c.change(func() {
 		m.node().killed = false
 		m.comeBack()
 		clear(m.tokens)
 	})
-	m.startEtcd()
+	m.start()
 }
 
 // SetLearner makes the member a learner, or a voter again.
@@ -90,6 +92,9 @@ func (m *Member) Remove() { m.c.change(func() { m.node().removed = true }) }
 
 // SetCluster makes the member say that it belongs to another cluster.
 func (m *Member) SetCluster(id uint64) { m.c.change(func() { m.cluster = id }) }
+
+// Advertise sets the client URLs under which the member list names the member.
+func (m *Member) Advertise(urls ...string) { m.c.change(func() { m.urls = urls }) }
 
 // SetLatency makes every unary call on etcd's port, and every keepalive, take that much longer.
 func (m *Member) SetLatency(d time.Duration) { m.c.change(func() { m.latency = d }) }
@@ -131,6 +136,16 @@ func (m *Member) setMethods(set map[string]bool, methods []string) {
 		for _, method := range methods {
 			set[method] = true
 		}
+	})
+}
+
+// EndStreams ends the open streams of these methods (named as for [Cluster.Requests]; none: all)
+// with an error.
+func (m *Member) EndStreams(code codes.Code, message string, methods ...string) {
+	m.c.change(func() {
+		m.endStreams(status.Error(code, message), func(s *openStream) bool {
+			return len(methods) == 0 || slices.ContainsFunc(methods, func(name string) bool { return named(s.method, name) })
+		})
 	})
 }
 

@@ -2,6 +2,7 @@ package fakeetcd
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -22,20 +23,21 @@ type Member struct {
 	link   gate // between the host and all clients
 	etcd   *port
 	beside *port
-	health *shim // nil: none runs
-
-	server *grpc.Server // of etcd; nil while killed. Changed by Kill, Restart and Close only
+	// life is held while etcd or the shim is started or stopped. It guards health and server.
+	life   sync.Mutex
+	health *shim        // nil while none runs
+	server *grpc.Server // of etcd; nil while killed
 
 	// Guarded by c.mu.
-	cluster   uint64
-	latency   time.Duration // of everything
-	disk      time.Duration // of consensus
-	rejects   *rejection
-	drops     map[string]bool // methods whose answers are withheld
-	breaks    map[string]bool // methods whose next answer is a reset of the connections
-	tokens    map[string]bool
-	streams   map[string]int // open ones, by method
-	leaderful map[*leaderStream]struct{}
+	cluster uint64
+	urls    []string      // that it advertises to clients
+	latency time.Duration // of everything
+	disk    time.Duration // of consensus
+	rejects *rejection
+	drops   map[string]bool // methods whose answers are withheld
+	breaks  map[string]bool // methods whose next answer is a reset of the connections
+	tokens  map[string]bool
+	streams map[*openStream]struct{}
 }
 
 func newMember(c *Cluster, index int) *Member {
@@ -43,9 +45,9 @@ func newMember(c *Cluster, index int) *Member {
 	m := &Member{
 		ID: 0xfa4e000000000001 + uint64(index), Name: host,
 		Address: host + ":2379", ShimAddress: host + ":2378",
-		c: c, index: index, cluster: clusterID,
+		c: c, index: index, cluster: clusterID, urls: []string{"http://" + host + ":2379"},
 		drops: make(map[string]bool), breaks: make(map[string]bool), tokens: make(map[string]bool),
-		streams: make(map[string]int), leaderful: make(map[*leaderStream]struct{}),
+		streams: make(map[*openStream]struct{}),
 	}
 	m.etcd, m.beside = newPort(m.Address, &m.link), newPort(m.ShimAddress, &m.link)
 	return m
@@ -61,13 +63,13 @@ func (m *Member) Index() int { return m.index }
 func (m *Member) Streams(method string) int {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
-	sum := 0
-	for full, n := range m.streams {
-		if full == method || isShort(full, method) {
-			sum += n
+	open := 0
+	for s := range m.streams {
+		if named(s.method, method) {
+			open++
 		}
 	}
-	return sum
+	return open
 }
 
 // Connections returns the number of connections on etcd's port.

@@ -16,7 +16,7 @@ type Request struct {
 	Member  int    // index of the member
 	Method  string // full gRPC method
 	At      time.Time
-	Message proto.Message // not to be changed
+	Message proto.Message // not to be changed; nil where a stream was opened
 	// ID names a mutation by what it does ("put k=v"), so that one that was sent twice is seen;
 	// empty for everything else. Tests give every mutation a value of its own.
 	ID string
@@ -68,15 +68,16 @@ func (c *Cluster) Requests(method string) []Request {
 	defer c.mu.Unlock()
 	var found []Request
 	for _, r := range c.requests {
-		if method == "" || r.Method == method || isShort(r.Method, method) {
+		if method == "" || named(r.Method, method) {
 			found = append(found, r)
 		}
 	}
 	return found
 }
 
-func isShort(full, short string) bool {
-	return strings.HasPrefix(full, "/etcdserverpb.") && strings.HasSuffix(full, "/"+short)
+// named reports whether a full method is the one that a test named.
+func named(full, name string) bool {
+	return full == name || strings.HasPrefix(full, "/etcdserverpb.") && strings.HasSuffix(full, "/"+name)
 }
 
 // Mutations returns how many times each mutation arrived at any member, by its ID.

@@ -18,7 +18,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// startEtcd starts the member's etcd server.
+// startEtcd starts the member's etcd server. m.life is held.
 func (m *Member) startEtcd() {
 	unary := []grpc.UnaryServerInterceptor{m.unary}
 	stream := []grpc.StreamServerInterceptor{m.stream}
@@ -31,6 +31,7 @@ func (m *Member) startEtcd() {
 		grpc.ChainUnaryInterceptor(unary...),
 		grpc.ChainStreamInterceptor(stream...),
 		grpc.WaitForHandlers(true),
+		m.c.opts.security(m.index),
 		// As etcd has them: a client that pings more often, or without a stream, is sent away.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 2 * time.Hour, Timeout: 20 * time.Second}),
@@ -50,7 +51,21 @@ func (m *Member) startEtcd() {
 	m.c.wg.Go(func() { _ = server.Serve(listener) })
 }
 
-// stopEtcd resets the member's connections and waits until its calls have ended.
+// start starts the member's etcd server.
+func (m *Member) start() {
+	m.life.Lock()
+	defer m.life.Unlock()
+	m.startEtcd()
+}
+
+// halt ends the member's etcd server as a kill does.
+func (m *Member) halt() {
+	m.life.Lock()
+	defer m.life.Unlock()
+	m.stopEtcd()
+}
+
+// stopEtcd resets the member's connections and waits until its calls have ended. m.life is held.
 func (m *Member) stopEtcd() {
 	if m.server == nil {
 		return
@@ -117,7 +132,7 @@ func (r *rejection) applies(method string) bool {
 		return false
 	}
 	return len(r.methods) == 0 || slices.ContainsFunc(r.methods, func(short string) bool {
-		return method == short || isShort(method, short)
+		return named(method, short)
 	})
 }
 
@@ -148,7 +163,7 @@ func (m *Member) spoilAnswer(ctx context.Context, method string) error {
 // matches reports whether a method is in the set, and takes it out if told to.
 func matches(set map[string]bool, method string, once bool) bool {
 	for short := range set {
-		if method == short || isShort(method, short) {
+		if named(method, short) {
 			if once {
 				delete(set, short)
 			}
@@ -186,14 +201,16 @@ func contextError(ctx context.Context) error {
 	}
 }
 
-// leaderStream is a stream that required a leader: it ends when the member has known none for long.
-type leaderStream struct {
+// openStream is a streaming call that goes on until it is cancelled, with the error to end with.
+type openStream struct {
 	grpc.ServerStream
+	method string
+	leader bool // it required one: it ends when the member has known none for long
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
 
-func (s *leaderStream) Context() context.Context { return s.ctx }
+func (s *openStream) Context() context.Context { return s.ctx }
 
 // stream is what etcd does before every streaming call.
 func (m *Member) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
@@ -203,31 +220,29 @@ func (m *Member) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerIn
 	}
 	ctx, cancel := context.WithCancelCause(ss.Context())
 	defer cancel(nil)
-	tracked := &leaderStream{ServerStream: ss, ctx: ctx, cancel: cancel}
-	m.opened(info.FullMethod, tracked, +1)
-	defer m.opened(info.FullMethod, tracked, -1)
-	return handler(srv, tracked)
-}
-
-// opened counts a stream that begins or ends.
-func (m *Member) opened(method string, s *leaderStream, delta int) {
+	s := &openStream{
+		ServerStream: ss, method: info.FullMethod, leader: requiresLeader(ss.Context()), ctx: ctx, cancel: cancel,
+	}
 	m.c.mu.Lock()
-	defer m.c.mu.Unlock()
-	m.streams[method] += delta
-	switch {
-	case delta < 0:
-		delete(m.leaderful, s)
-	case requiresLeader(s.ctx):
-		m.leaderful[s] = struct{}{}
+	m.streams[s] = struct{}{}
+	m.c.mu.Unlock()
+	err := handler(srv, s)
+	m.c.mu.Lock()
+	delete(m.streams, s)
+	m.c.mu.Unlock()
+	if ctx.Err() != nil && ss.Context().Err() == nil {
+		return context.Cause(ctx)
 	}
+	return err
 }
 
-// endLeaderStreams ends the streams that required a leader. c.mu is held.
-func (m *Member) endLeaderStreams() {
-	for s := range m.leaderful {
-		s.cancel(rpctypes.ErrGRPCNoLeader)
+// endStreams ends those open streams that an error is meant for. c.mu is held.
+func (m *Member) endStreams(err error, meant func(*openStream) bool) {
+	for s := range m.streams {
+		if meant(s) {
+			s.cancel(err)
+		}
 	}
-	clear(m.leaderful)
 }
 
 // header returns the header of an answer. c.mu is held.

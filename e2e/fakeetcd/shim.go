@@ -68,10 +68,16 @@ type shim struct {
 }
 
 // KillShim ends a sidecar: its connections are reset, new ones refused.
-func (m *Member) KillShim() { m.stopShim() }
+func (m *Member) KillShim() {
+	m.life.Lock()
+	defer m.life.Unlock()
+	m.stopShim()
+}
 
 // RestartShim starts a sidecar again.
 func (m *Member) RestartShim() {
+	m.life.Lock()
+	defer m.life.Unlock()
 	m.stopShim()
 	m.startShim()
 }
@@ -79,6 +85,8 @@ func (m *Member) RestartShim() {
 // Lie makes the shim publish a report whatever the truth is; nil: the truth again. It ends with
 // the shim.
 func (m *Member) Lie(report *healthsvc.Report) {
+	m.life.Lock()
+	defer m.life.Unlock()
 	if m.health == nil {
 		return
 	}
@@ -91,19 +99,19 @@ func (m *Member) Lie(report *healthsvc.Report) {
 	}
 }
 
-// startShim starts a sidecar, if the member is to have one.
+// startShim starts a sidecar, if the member is to have one. m.life is held.
 func (m *Member) startShim() {
 	if m.c.opts.shim(m.index) != ShimSidecar {
 		return
 	}
 	m.startShimLoop()
-	m.health.grpc = grpc.NewServer(grpc.WaitForHandlers(true))
+	m.health.grpc = grpc.NewServer(grpc.WaitForHandlers(true), m.c.opts.security(m.index))
 	healthpb.RegisterHealthServer(m.health.grpc, m.health.server)
 	server, listener := m.health.grpc, m.beside.listen()
 	m.health.done.Go(func() { _ = server.Serve(listener) })
 }
 
-// stopShim ends a sidecar.
+// stopShim ends a sidecar. m.life is held.
 func (m *Member) stopShim() {
 	if m.health == nil || m.health.grpc == nil {
 		return
