@@ -2,13 +2,20 @@ package fakeetcd
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"math/big"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
@@ -390,4 +397,112 @@ func TestAnswerIsCutOffAfterThePutWasApplied(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestStreamsEndWithTheErrorThatTheyAreToldTo(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, c *Cluster, _ *clientv3.Client) {
+		m := c.Member(1)
+		probe, err := healthpb.NewHealthClient(connect(t, c, m.Address)).Watch(t.Context(), &healthpb.HealthCheckRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wch := only(t, c, m).Watch(t.Context(), "k")
+		if _, err := probe.Recv(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		m.EndStreams(codes.ResourceExhausted, "too many", "Watch")
+		expect(t, wch, "an error that the official client does not survive", "rpc error: code = ResourceExhausted desc = too many", "closed")
+		if n := m.Streams("Watch"); n != 0 {
+			t.Errorf("%d watch streams are open, want none", n)
+		}
+		if n := m.Streams("/grpc.health.v1.Health/Watch"); n != 1 {
+			t.Errorf("%d health streams are open, want the one that was not meant", n)
+		}
+		m.EndStreams(codes.Unavailable, "bye")
+		if _, err := probe.Recv(); status.Code(err) != codes.Unavailable || status.Convert(err).Message() != "bye" {
+			t.Errorf("the health stream ended with %v, want what it was told", err)
+		}
+	})
+}
+
+func TestLeadershipIsTransferred(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, c *Cluster, cli *clientv3.Client) {
+		wch := cli.Watch(clientv3.WithRequireLeader(t.Context()), "k")
+		for i := range 100 {
+			from, to := c.Member(i%3), c.Member((i+1)%3)
+			if _, err := only(t, c, from).MoveLeader(soon(t), to.ID); err != nil {
+				t.Fatalf("transfer %d: %v", i, err)
+			}
+		}
+		if c.Term() != 102 {
+			t.Errorf("term %d after 100 transfers, want 102", c.Term())
+		}
+		c.Put("k", "v")
+		expect(t, wch, "a transfer moves no stream", "PUT k=v")
+		if _, err := only(t, c, c.Member(0)).MoveLeader(soon(t), c.Member(2).ID); err == nil {
+			t.Error("a follower gave the leadership away")
+		}
+	})
+}
+
+func TestMembersSpeakTLSUnderTheirOwnNames(t *testing.T) {
+	hosts := []string{"a.example", "b.example", "c.example"}
+	pool, creds := certify(t, hosts)
+	opts := Options{
+		Host: func(index int) string { return hosts[index] }, Shim: ShimSidecar,
+		Credentials: func(index int) credentials.TransportCredentials { return creds[index] },
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := New(3, opts)
+		defer c.Close()
+		cfg := c.ClientConfig()
+		cfg.TLS = &tls.Config{RootCAs: pool}
+		for i := range cfg.Endpoints {
+			cfg.Endpoints[i] = "https://" + cfg.Endpoints[i]
+		}
+		cli := dial(t, cfg)
+		defer func() { _ = cli.Close() }()
+		for range 3 {
+			if _, err := cli.Get(within5s(t), "k"); err != nil {
+				t.Errorf("Get: %v", err)
+			}
+		}
+		dialOpts := append(c.DialOptions(), grpc.WithTransportCredentials(credentials.NewTLS(cfg.TLS)))
+		conn, err := grpc.NewClient("passthrough:///"+c.Member(1).ShimAddress, dialOpts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		if got, reason, err := check(soon(t), conn, ""); err != nil || got != healthpb.HealthCheckResponse_SERVING {
+			t.Errorf("shim over TLS: %v %q %v", got, reason, err)
+		}
+	})
+}
+
+// certify returns certificates that name one host each, and the roots that know them.
+func certify(t *testing.T, hosts []string) (*x509.CertPool, []credentials.TransportCredentials) {
+	t.Helper()
+	pool, creds := x509.NewCertPool(), []credentials.TransportCredentials{}
+	for i, host := range hosts {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		template := &x509.Certificate{
+			SerialNumber: big.NewInt(int64(i + 1)), DNSNames: []string{host}, IsCA: true, BasicConstraintsValid: true,
+			NotAfter: time.Now().Add(24 * time.Hour), // a bubble's clock starts in 2000
+		}
+		der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := x509.ParseCertificate(der)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pool.AddCert(parsed)
+		creds = append(creds, credentials.NewServerTLSFromCert(&tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}))
+	}
+	return pool, creds
 }
