@@ -8,7 +8,9 @@ type roundTrip struct {
 	mean, deviation time.Duration
 }
 
+// sample takes one in. A mean of zero is none, so that nothing counts as less than 1 ns.
 func (r *roundTrip) sample(d time.Duration) {
+	d = max(d, 1)
 	if r.mean == 0 {
 		r.mean, r.deviation = d, d/2
 		return
@@ -18,7 +20,7 @@ func (r *roundTrip) sample(d time.Duration) {
 		off = -off
 	}
 	r.deviation += (off - r.deviation) / 4
-	r.mean += (d - r.mean) / 8
+	r.mean = max(r.mean+(d-r.mean)/8, 1)
 }
 
 // deadline is how long to wait for an answer until its absence means something.
