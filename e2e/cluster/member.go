@@ -82,6 +82,10 @@ func (m *Member) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	inside, err := m.attachShim(cfg)
+	if err != nil {
+		return err
+	}
 	e, err := embed.StartEtcd(cfg)
 	if err != nil {
 		return fmt.Errorf("cluster: start %s (log in %s): %w", m.name, m.log(), err)
@@ -99,6 +103,10 @@ func (m *Member) Start(ctx context.Context) error {
 		return fmt.Errorf("cluster: start %s (log in %s): %w", m.name, m.log(), err)
 	}
 	m.cluster.cfg.Logger.Info("member started", "member", m.name, "client", m.clientAddr)
+	if inside != nil {
+		m.setShim(inside)
+		return inside.Start(e)
+	}
 	if m.cluster.cfg.Shim.standsBeside() {
 		return m.runShim()
 	}

@@ -9,10 +9,13 @@ import (
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/server/v3/embed"
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/quorumwise/quorumwise/healthsvc"
+	"github.com/quorumwise/quorumwise/servershim"
+	"github.com/quorumwise/quorumwise/servershim/inproc"
 	"github.com/quorumwise/quorumwise/servershim/sidecar"
 )
 
@@ -90,6 +93,25 @@ func (m *Member) runShim() error {
 	m.setShim(s)
 	m.cluster.cfg.Logger.Info("shim started", "member", m.name, "kind", m.cluster.cfg.Shim)
 	return nil
+}
+
+// inside is a shim in the member's own process and on its client port.
+type inside struct{ *inproc.Shim }
+
+func (i inside) stop() error { return i.Close() }
+func (i inside) kill() error { return i.Close() } // it cannot die without its member
+
+// attachShim prepares cfg for a shim in process; nil when the cluster has another
+// kind.
+func (m *Member) attachShim(cfg *embed.Config) (*inside, error) {
+	if m.cluster.cfg.Shim != ShimInProcess {
+		return nil, nil
+	}
+	s, err := inproc.Attach(cfg, servershim.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	return &inside{s}, nil
 }
 
 // beside is a sidecar in a goroutine of its own.

@@ -1,0 +1,137 @@
+package workload
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/stats"
+)
+
+// Methods of etcd's API that figures name.
+const (
+	MethodRange     = "/etcdserverpb.KV/Range"
+	MethodPut       = "/etcdserverpb.KV/Put"
+	MethodWatch     = "/etcdserverpb.Watch/Watch"
+	MethodKeepAlive = "/etcdserverpb.Lease/LeaseKeepAlive"
+)
+
+// Attempt is one RPC that a client sent to one address.
+type Attempt struct {
+	Method  string
+	Address string
+	Began   time.Time // its headers were written
+	Ended   time.Time // zero while it is open
+	Err     error     // how it ended
+}
+
+// Stream says whether the attempt is a watch or keepalive stream.
+func (a Attempt) Stream() bool { return a.Method == MethodWatch || a.Method == MethodKeepAlive }
+
+// openAt says whether the attempt was under way at t.
+func (a Attempt) openAt(t time.Time) bool {
+	return !a.Began.After(t) && (a.Ended.IsZero() || a.Ended.After(t))
+}
+
+// Trace records every attempt of etcd's API that a client makes. Its zero value
+// works; give it to the client with DialOption.
+type Trace struct {
+	mu       sync.Mutex
+	attempts []*Attempt
+}
+
+// DialOption makes a client record into the trace.
+func (t *Trace) DialOption() grpc.DialOption { return grpc.WithStatsHandler(tracer{t}) }
+
+// Attempts is a copy of all attempts that match, in order of their begin.
+func (t *Trace) Attempts(match func(Attempt) bool) []Attempt {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var as []Attempt
+	for _, a := range t.attempts {
+		if match(*a) {
+			as = append(as, *a)
+		}
+	}
+	return as
+}
+
+// Open lists the addresses of the open attempts of a method, one for each attempt.
+func (t *Trace) Open(method string) []string {
+	var addrs []string
+	for _, a := range t.Attempts(func(a Attempt) bool { return a.Method == method && a.Ended.IsZero() }) {
+		addrs = append(addrs, a.Address)
+	}
+	slices.Sort(addrs)
+	return addrs
+}
+
+func (t *Trace) begin(method, address string) *Attempt {
+	a := &Attempt{Method: method, Address: address, Began: time.Now()}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.attempts = append(t.attempts, a)
+	return a
+}
+
+func (t *Trace) end(a *Attempt, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a.Ended, a.Err = time.Now(), err
+}
+
+// tracer is the stats handler of a trace.
+type tracer struct{ trace *Trace }
+
+// tag travels with one attempt. gRPC calls HandleRPC for one attempt from several
+// goroutines.
+type tag struct {
+	method string
+	mu     sync.Mutex
+	filed  *Attempt // nil until the headers went out
+}
+
+type tagKey struct{}
+
+// TagRPC implements stats.Handler.
+func (h tracer) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
+	if !strings.HasPrefix(info.FullMethodName, "/etcdserverpb.") {
+		return ctx
+	}
+	return context.WithValue(ctx, tagKey{}, &tag{method: info.FullMethodName})
+}
+
+// HandleRPC implements stats.Handler.
+func (h tracer) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	t, ok := ctx.Value(tagKey{}).(*tag)
+	if !ok {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch s := s.(type) {
+	case *stats.OutHeader:
+		t.filed = h.trace.begin(t.method, address(s.RemoteAddr))
+	case *stats.End:
+		if t.filed != nil {
+			h.trace.end(t.filed, s.Error)
+		}
+	}
+}
+
+// TagConn implements stats.Handler.
+func (h tracer) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements stats.Handler.
+func (h tracer) HandleConn(context.Context, stats.ConnStats) {}
+
+func address(addr net.Addr) string {
+	if addr == nil {
+		return ""
+	}
+	return addr.String()
+}
