@@ -6,23 +6,24 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 )
 
 // dialer makes the connections of one probe. They are the probe's own: large answers
 // to a user's calls on a shared one would hold back the checks.
 type dialer struct {
-	serverName string
-	options    []grpc.DialOption
+	creds   credentials.TransportCredentials
+	options []grpc.DialOption
+	user    []grpc.DialOption // go last, so that they win
 }
 
 func newDialer(cfg Config, serverName string, t times) dialer {
-	creds := cfg.Credentials
-	if creds == nil {
-		creds = insecure.NewCredentials()
+	d := dialer{creds: cfg.Credentials, user: cfg.DialOptions}
+	if d.creds == nil {
+		d.creds = insecure.NewCredentials()
 	}
-	options := []grpc.DialOption{
-		grpc.WithTransportCredentials(creds),
+	d.options = []grpc.DialOption{
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
 			MinConnectTimeout: t.first,
@@ -32,14 +33,21 @@ func newDialer(cfg Config, serverName string, t times) dialer {
 		grpc.WithDisableHealthCheck(),
 	}
 	if serverName != "" {
-		options = append(options, grpc.WithAuthority(serverName))
+		d.options = append(d.options, grpc.WithAuthority(serverName))
 	}
-	return dialer{serverName, append(options, cfg.DialOptions...)}
+	return d
 }
 
-// dial returns a connection to one address, which connects when it is first used.
-func (d dialer) dial(address string) (*grpc.ClientConn, error) {
-	return grpc.NewClient(target(address), d.options...)
+// dial returns a connection to one address, which connects when it is first used, and
+// what ends it.
+func (d dialer) dial(address string) (*grpc.ClientConn, func(), error) {
+	w := newWire(d.creds)
+	options := append([]grpc.DialOption{grpc.WithTransportCredentials(w)}, d.options...)
+	conn, err := grpc.NewClient(target(address), append(options, d.user...)...)
+	if err != nil {
+		return nil, nil, err
+	}
+	return conn, func() { w.end.cut(); conn.Close() }, nil
 }
 
 // target names an address so that gRPC neither looks it up nor balances: one connection

@@ -178,11 +178,12 @@ type worker struct {
 	gather   *gather
 	detector detector
 
-	conn    *grpc.ClientConn // to etcd's port
-	leave   [2]func()        // end the running searches: etcd's port, the shim's
-	nudge   [2]chan struct{}
-	connCtx context.Context // ends with conn
-	connEnd context.CancelFunc
+	conn      *grpc.ClientConn // to etcd's port; nil: not dialled
+	closeConn func()
+	connCtx   context.Context // ends with conn
+	connEnd   context.CancelFunc
+	leave     [2]func() // end the running searches: etcd's port, the shim's
+	nudge     [2]chan struct{}
 }
 
 const (
@@ -242,16 +243,12 @@ func (w *worker) act(o order) {
 		w.hangUp()
 	case doSeekEtcd:
 		if conn := w.etcd(); conn != nil {
-			w.leave[atEtcd] = w.follow(w.connCtx, atEtcd, o.id, func() (*grpc.ClientConn, func()) { return conn, func() {} })
+			w.leave[atEtcd] = w.follow(w.connCtx, atEtcd, o.id, conn, func() {})
 		}
 	case doSeekShim:
-		w.leave[atShim] = w.follow(w.ctx, atShim, o.id, func() (*grpc.ClientConn, func()) {
-			conn, err := w.dialer.dial(w.key.endpoint.Shim)
-			if err != nil {
-				return nil, func() {}
-			}
-			return conn, func() { conn.Close() }
-		})
+		if conn, hangUp, err := w.dialer.dial(w.key.endpoint.Shim); err == nil {
+			w.leave[atShim] = w.follow(w.ctx, atShim, o.id, conn, hangUp)
+		}
 	case doLeaveEtcd:
 		w.end(atEtcd)
 	case doLeaveShim:
@@ -265,11 +262,11 @@ func (w *worker) act(o order) {
 // etcd returns the connection to etcd's port, nil where the address cannot even be parsed.
 func (w *worker) etcd() *grpc.ClientConn {
 	if w.conn == nil {
-		conn, err := w.dialer.dial(w.key.endpoint.Address)
+		conn, hangUp, err := w.dialer.dial(w.key.endpoint.Address)
 		if err != nil {
 			return nil
 		}
-		w.conn = conn
+		w.conn, w.closeConn = conn, hangUp
 		w.connCtx, w.connEnd = context.WithCancel(w.ctx)
 	}
 	return w.conn
@@ -281,7 +278,7 @@ func (w *worker) hangUp() {
 		return
 	}
 	w.connEnd()
-	w.conn.Close()
+	w.closeConn()
 	w.conn = nil
 }
 
@@ -299,17 +296,14 @@ func (w *worker) call(o order) {
 	})
 }
 
-// follow starts one search and returns what ends it.
-func (w *worker) follow(ctx context.Context, at, session int, dial func() (*grpc.ClientConn, func())) func() {
+// follow starts one search on a connection, and returns what ends it; hangUp is called when
+// it has ended.
+func (w *worker) follow(ctx context.Context, at, session int, conn *grpc.ClientConn, hangUp func()) func() {
 	ctx, cancel := context.WithCancel(ctx)
 	nudge := make(chan struct{}, 1)
 	w.nudge[at] = nudge
 	w.done.Go(func() {
-		conn, closeConn := dial()
-		defer closeConn()
-		if conn == nil {
-			return
-		}
+		defer hangUp()
 		_ = healthsvc.Follow(ctx, conn, healthsvc.FollowConfig{
 			Poll: w.key.times.poll, Timeout: w.key.times.timeout, Nudge: nudge,
 			Tell: func(n healthsvc.News) {
