@@ -1,0 +1,287 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/quorumwise/quorumwise/client"
+	"github.com/quorumwise/quorumwise/e2e/fakeetcd"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	// The budget at default settings, from the cut.
+	callBudget = 400 * time.Millisecond
+	moveBudget = 800 * time.Millisecond
+	pathBudget = time.Second
+)
+
+// options for a client in a test.
+type options = client.Health
+
+// inBubble runs a test in virtual time against a fake cluster of three members
+// with one of our clients on it, connected to all.
+func inBubble(t *testing.T, opts fakeetcd.Options, health options, test func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client)) {
+	synctest.Test(t, func(t *testing.T) {
+		c := fakeetcd.New(3, opts)
+		defer c.Close()
+		cli := newClient(t, c, health)
+		defer closeInTime(t, cli)
+		settle(t, cli)
+		test(t, c, cli)
+	})
+}
+
+func newClient(t *testing.T, c *fakeetcd.Cluster, health options) *client.Client {
+	t.Helper()
+	if health.Logger == nil {
+		health.Logger = slog.New(slog.DiscardHandler)
+	}
+	cli, err := client.New(client.Config{Config: c.ClientConfig(), Health: health})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cli
+}
+
+// closeInTime closes a client: within a second, whatever is going on.
+func closeInTime(t *testing.T, cli *client.Client) {
+	began := time.Now()
+	cli.Close()
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("Close took %v, want at most 1s", took)
+	}
+}
+
+// settle waits until all endpoints are connected and judged.
+func settle(t *testing.T, cli *client.Client) {
+	t.Helper()
+	time.Sleep(2 * time.Second)
+	for _, e := range cli.Health().Endpoints {
+		if e.Grade != "healthy" || !e.Connected {
+			t.Fatalf("after 2 s %s is %s (%s; %s), connected %v; want healthy and connected", e.Address, e.Grade, e.Reason, e.Evidence, e.Connected)
+		}
+	}
+}
+
+// load is what runs on a client while something fails: reads and writes with
+// and without a deadline, one watch per member, a lease.
+type load struct {
+	t   *testing.T
+	c   *fakeetcd.Cluster
+	cli *client.Client
+
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	getErrs []error
+	putErrs []error
+	slowGet time.Duration
+	slowPut time.Duration
+	acked   map[string]bool // values of Puts that were acknowledged
+	unknown map[string]bool // values of Puts of unknown outcome
+	watches []*watched
+	lease   clientv3.LeaseID
+	lost    bool // the keepalive channel closed
+}
+
+// watched is one watch and what came over it.
+type watched struct {
+	revisions []int64
+	last      time.Time
+	silence   time.Duration // longest, while writes went on
+	ended     error
+}
+
+// startLoad begins the load and waits until every part of it works.
+func startLoad(t *testing.T, c *fakeetcd.Cluster, cli *client.Client, ttl int64) *load {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &load{t: t, c: c, cli: cli, cancel: cancel, acked: map[string]bool{}, unknown: map[string]bool{}}
+	for i := range 3 {
+		w := &watched{last: time.Now()}
+		l.watches = append(l.watches, w)
+		// Different metadata makes clientv3 open different streams.
+		wctx := metadata.AppendToOutgoingContext(ctx, "watch", fmt.Sprint(i))
+		ch := cli.Watch(wctx, "n/", clientv3.WithPrefix(), clientv3.WithRev(1))
+		l.spawn(func() { l.watch(w, ch) })
+	}
+	grant, err := cli.Grant(ctx, ttl)
+	if err != nil {
+		t.Fatalf("Grant: %v", err)
+	}
+	l.lease = grant.ID
+	alive, err := cli.KeepAlive(ctx, grant.ID)
+	if err != nil {
+		t.Fatalf("KeepAlive: %v", err)
+	}
+	l.spawn(func() {
+		for range alive {
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.lost = ctx.Err() == nil
+	})
+	l.spawn(func() { // the numbered writes, from outside, so that they never stop
+		for i := 0; ctx.Err() == nil; i++ {
+			c.Put(fmt.Sprintf("n/%d", i%10), fmt.Sprint(i))
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+	for i := range 4 {
+		timeout := 5 * time.Second
+		if i == 0 {
+			timeout = time.Hour // practically none (F1)
+		}
+		l.spawn(func() { l.gets(ctx, timeout) })
+	}
+	for i := range 3 {
+		l.spawn(func() { l.puts(ctx, i) })
+	}
+	time.Sleep(time.Second)
+	return l
+}
+
+func (l *load) spawn(f func()) {
+	l.wg.Add(1)
+	go func() { defer l.wg.Done(); f() }()
+}
+
+func (l *load) watch(w *watched, ch clientv3.WatchChan) {
+	for resp := range ch {
+		l.mu.Lock()
+		now := time.Now()
+		w.silence = max(w.silence, now.Sub(w.last))
+		w.last = now
+		if err := resp.Err(); err != nil {
+			w.ended = err
+		}
+		for _, ev := range resp.Events {
+			w.revisions = append(w.revisions, ev.Kv.ModRevision)
+		}
+		l.mu.Unlock()
+	}
+}
+
+func (l *load) gets(ctx context.Context, timeout time.Duration) {
+	for ctx.Err() == nil {
+		began := time.Now()
+		callCtx, cancel := context.WithTimeout(ctx, timeout)
+		_, err := l.cli.Get(callCtx, "n/0")
+		cancel()
+		l.mu.Lock()
+		if err != nil && ctx.Err() == nil {
+			l.getErrs = append(l.getErrs, err)
+		}
+		l.slowGet = max(l.slowGet, time.Since(began))
+		l.mu.Unlock()
+		time.Sleep(7 * time.Millisecond)
+	}
+}
+
+func (l *load) puts(ctx context.Context, worker int) {
+	for i := 0; ctx.Err() == nil; i++ {
+		value := fmt.Sprintf("%d-%d", worker, i)
+		began := time.Now()
+		callCtx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		_, err := l.cli.Put(callCtx, fmt.Sprintf("p/%d", worker), value)
+		cancel()
+		l.mu.Lock()
+		switch {
+		case err == nil:
+			l.acked[value] = true
+		case ctx.Err() != nil:
+		case client.IsOutcomeUnknown(err):
+			l.unknown[value] = true
+		default:
+			l.putErrs = append(l.putErrs, err)
+		}
+		l.slowPut = max(l.slowPut, time.Since(began))
+		l.mu.Unlock()
+		time.Sleep(11 * time.Millisecond)
+	}
+}
+
+// stop ends the load and checks what must hold whatever happened: reads never
+// fail, no mutation was sent twice, no event is lost, doubled or out of order,
+// the lease is there.
+func (l *load) stop() {
+	l.t.Helper()
+	if _, ok := l.c.Lease(l.lease); !ok || l.lost {
+		l.t.Errorf("the lease was lost (in the store: %v, channel closed: %v), want it kept", ok, l.lost)
+	}
+	l.cancel()
+	l.wg.Wait()
+	for _, err := range l.getErrs {
+		l.t.Errorf("a Get failed: %v; want every read re-sent until it is answered", err)
+	}
+	for _, err := range l.putErrs {
+		l.t.Errorf("a Put failed: %v; want it acknowledged, or its outcome unknown", err)
+	}
+	for id, n := range l.c.Mutations() {
+		if n > 1 {
+			l.t.Errorf("mutation %q was sent %d times, want once", id, n)
+		}
+	}
+	for i, w := range l.watches {
+		l.checkWatch(i, w)
+	}
+}
+
+func (l *load) checkWatch(i int, w *watched) {
+	l.t.Helper()
+	if w.ended != nil && !errors.Is(w.ended, context.Canceled) {
+		l.t.Errorf("watch %d ended with %v, want it to go on", i, w.ended)
+	}
+	for j := 1; j < len(w.revisions); j++ {
+		if w.revisions[j] <= w.revisions[j-1] {
+			l.t.Errorf("watch %d: revision %d after %d: doubled or out of order", i, w.revisions[j], w.revisions[j-1])
+			return
+		}
+	}
+}
+
+// checkWhole compares the watches with each other: they saw the same events.
+func (l *load) checkWhole() {
+	l.t.Helper()
+	shortest := len(l.watches[0].revisions)
+	for _, w := range l.watches {
+		shortest = min(shortest, len(w.revisions))
+	}
+	for j := range shortest {
+		for i, w := range l.watches {
+			if w.revisions[j] != l.watches[0].revisions[j] {
+				l.t.Errorf("event %d is revision %d on watch %d and %d on watch 0: one of them lost an event",
+					j, w.revisions[j], i, l.watches[0].revisions[j])
+				return
+			}
+		}
+	}
+	for i, w := range l.watches {
+		if len(w.revisions)-shortest > 2 {
+			l.t.Errorf("watch %d has %d events, the shortest %d: want all of the same length", i, len(w.revisions), shortest)
+		}
+	}
+}
+
+// worst are the figures of the load so far.
+func (l *load) worst() (get, put, silence time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range l.watches {
+		silence = max(silence, w.silence, time.Since(w.last))
+	}
+	return l.slowGet, l.slowPut, silence
+}
