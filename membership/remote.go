@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -22,6 +23,7 @@ type Remote struct {
 	watch   pb.WatchClient
 	auth    pb.AuthClient
 	user    user
+	stopped atomic.Bool // the newest proof was refused by a server that has stopped
 
 	mu    sync.Mutex
 	token string // newest that the member gave for user; empty: none yet
@@ -71,7 +73,9 @@ var probeKey = []byte{0}
 // It returns an error for which errors.Is finds [ErrLearner], [ErrNoLeader],
 // [ErrStopped] or [ErrNotEtcd] where it is one of those.
 func (r *Remote) Prove(ctx context.Context) error {
-	return r.read(ctx, "linearizable read", false)
+	err := r.read(ctx, "linearizable read", false)
+	r.stopped.Store(errors.Is(err, ErrStopped))
+	return err
 }
 
 // Read completes one serializable read, which the member answers by itself. A
@@ -116,8 +120,9 @@ func (r *Remote) Observe(ctx context.Context) (Observation, error) {
 }
 
 // observe asks for the member list before the status, and for no status of a
-// member that is no longer in its list: a server that was just removed panics
-// when it is asked for its status (3.7.3). A learner refuses the list.
+// server that is no longer in its own list, or that has said to a proof that it
+// stopped: both panic when they are asked for it (3.7.3), which ends the process
+// of a program that embeds one. A learner refuses the list.
 func (r *Remote) observe(ctx context.Context) (Observation, error) {
 	o := Observation{At: time.Now()}
 	list, err := r.list(ctx, false)
@@ -131,6 +136,9 @@ func (r *Remote) observe(ctx context.Context) (Observation, error) {
 		if o.countVoters(list.GetMembers()); o.Removed {
 			return o, nil
 		}
+	}
+	if r.stopped.Load() {
+		return o, &CallError{r.address, "status", fmt.Errorf("%w (it said so to a proof)", ErrStopped)}
 	}
 	st, err := r.status.Status(r.withToken(ctx), &pb.StatusRequest{})
 	if err != nil {

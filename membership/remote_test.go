@@ -183,6 +183,23 @@ func TestObserveOfARemovedMemberAsksForNoStatus(t *testing.T) {
 	}
 }
 
+// So does one that has stopped but still listens, as an embedded one may.
+func TestObserveOfAStoppedServerAsksForNoStatus(t *testing.T) {
+	f := &fakeEtcd{linearizable: rpctypes.ErrGRPCStopped}
+	r := NewRemote(serve(t, f))
+	checkMeaning(t, r.Prove(t.Context()), ErrStopped)
+	if _, err := r.Observe(t.Context()); !errors.Is(err, ErrStopped) || f.statuses != 0 {
+		t.Errorf("got %v after %d status calls, want ErrStopped after none", err, f.statuses)
+	}
+	f.linearizable = nil // started again
+	if err := r.Prove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := r.Observe(t.Context()); err != nil || o.Leader != 3 {
+		t.Errorf("got %+v, %v once it proves again, want an observation", o, err)
+	}
+}
+
 func TestObserveWithoutCredentialsIsNoError(t *testing.T) {
 	t.Run("the identity comes from a refused watch", func(t *testing.T) {
 		o, err := NewRemote(serve(t, &fakeEtcd{token: "t1"})).Observe(t.Context())

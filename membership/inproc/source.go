@@ -71,11 +71,21 @@ func (s *Source) stopped() error {
 	}
 }
 
-// Observe returns what the server knows of itself. It waits for nothing.
+// Observe returns what the server knows of itself. It waits for nothing. A server
+// that stops because it was removed goes on to say that it was.
 func (s *Source) Observe(ctx context.Context) (membership.Observation, error) {
-	if err := errors.Join(ctx.Err(), s.stopped()); err != nil {
+	if err := ctx.Err(); err != nil {
 		return membership.Observation{}, s.explain("status", err)
 	}
+	o := s.observe()
+	if err := s.stopped(); err != nil && !o.Removed {
+		return membership.Observation{}, s.explain("status", err)
+	}
+	return o, nil
+}
+
+// observe reads memory only, which stays readable when the server has stopped.
+func (s *Source) observe() membership.Observation {
 	e := s.server
 	o := membership.Observation{
 		At:           time.Now(),
@@ -102,7 +112,7 @@ func (s *Source) Observe(ctx context.Context) (membership.Observation, error) {
 		o.Removed = false // nothing has been applied yet
 	}
 	o.Alarms = alarms(e.Alarms())
-	return o, nil
+	return o
 }
 
 func alarms(raised []*pb.AlarmMember) []membership.Alarm {
