@@ -49,14 +49,19 @@ func newListener(conn grpc.ClientConnInterface, service string) *listener {
 // poll makes one call and delivers its answer unless ctx, the poll's own, ends first. It has no
 // deadline: whether a poll is late is decided by who knows whether it was late itself.
 func (l *listener) poll(ctx context.Context, number int) {
-	var md metadata.MD
-	resp, err := l.client.Check(ctx, &healthpb.HealthCheckRequest{Service: l.service},
-		grpc.Header(&md), grpc.WaitForReady(false))
-	a := answer{poll: number, at: time.Now(), status: resp.GetStatus(), headers: parseHeaders(md), err: err}
+	a := l.ask(ctx)
+	a.poll = number
 	select {
 	case l.answers <- a:
 	case <-ctx.Done():
 	}
+}
+
+func (l *listener) ask(ctx context.Context) answer {
+	var md metadata.MD
+	resp, err := l.client.Check(ctx, &healthpb.HealthCheckRequest{Service: l.service},
+		grpc.Header(&md), grpc.WaitForReady(false))
+	return answer{at: time.Now(), status: resp.GetStatus(), headers: parseHeaders(md), err: err}
 }
 
 // watch reads one Watch stream to its end. It always reads on, so that a server that floods us

@@ -114,3 +114,11 @@ func (c Config) validateTimes() error {
 	}
 	return nil
 }
+
+// interval is what the shim makes of Interval: a heartbeat, a tenth of the election timeout.
+func (c Config) interval() time.Duration {
+	if c.Interval != 0 {
+		return c.Interval
+	}
+	return c.ElectionTimeout / 10 // under 100 ms it makes no difference to how long reports are valid
+}

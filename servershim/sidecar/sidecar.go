@@ -115,7 +115,7 @@ func (s *Sidecar) build(creds credentials.TransportCredentials) (err error) {
 	if s.cfg.User != "" {
 		opts = append(opts, membership.WithUser(s.cfg.User, s.cfg.Password))
 	}
-	health := healthsvc.NewServer(healthsvc.ServerOptions{EmptyName: true, Validity: servershim.Validity(s.cfg.Interval)})
+	health := healthsvc.NewServer(healthsvc.ServerOptions{EmptyName: true, Validity: servershim.Validity(s.cfg.interval())})
 	s.shim, err = servershim.New(membership.NewRemote(s.conn, opts...), health, servershim.Config{
 		Interval: s.cfg.Interval, WindowFloor: s.cfg.WindowFloor, ElectionTimeout: s.cfg.ElectionTimeout,
 		Logger: s.cfg.Logger, Registerer: registerer,
