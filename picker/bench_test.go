@@ -2,78 +2,15 @@ package picker_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/balancer/roundrobin"
-	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/experimental/stats"
-	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/quorumwise/quorumwise/picker"
 )
-
-// bareConn stands in for a ClientConn whose connections are ready at once, so
-// that a policy can be measured without one.
-type bareConn struct {
-	balancer.ClientConn
-	stats.UnimplementedMetricsRecorder
-	todo   []func() // what gRPC would do from its own goroutine
-	picker balancer.Picker
-}
-
-func (c *bareConn) UpdateState(s balancer.State)           { c.picker = s.Picker }
-func (c *bareConn) MetricsRecorder() stats.MetricsRecorder { return c.UnimplementedMetricsRecorder }
-func (c *bareConn) NewSubConn(_ []resolver.Address, o balancer.NewSubConnOptions) (balancer.SubConn, error) {
-	return &bareSubConn{conn: c, tell: o.StateListener}, nil
-}
-
-type bareSubConn struct {
-	balancer.SubConn
-	conn *bareConn
-	tell func(balancer.SubConnState)
-}
-
-func (s *bareSubConn) Shutdown() {}
-
-func (s *bareSubConn) Connect() {
-	s.conn.todo = append(s.conn.todo, func() {
-		s.tell(balancer.SubConnState{ConnectivityState: connectivity.Connecting})
-		s.tell(balancer.SubConnState{ConnectivityState: connectivity.Ready})
-	})
-}
-
-func (s *bareSubConn) RegisterHealthListener(tell func(balancer.SubConnState)) {
-	s.conn.todo = append(s.conn.todo, func() { tell(balancer.SubConnState{ConnectivityState: connectivity.Ready}) })
-}
-
-// readyPicker returns what a policy gives to gRPC with n endpoints connected.
-func readyPicker(tb testing.TB, name string, config string, n int) balancer.Picker {
-	conn := &bareConn{}
-	builder := balancer.Get(name)
-	var cfg serviceconfig.LoadBalancingConfig
-	if p, ok := builder.(balancer.ConfigParser); ok {
-		var err error
-		if cfg, err = p.ParseConfig(json.RawMessage(config)); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	b := builder.Build(conn, balancer.BuildOptions{})
-	tb.Cleanup(b.Close)
-	if err := b.UpdateClientConnState(balancer.ClientConnState{ResolverState: stateOf(addrs(n)), BalancerConfig: cfg}); err != nil {
-		tb.Fatal(err)
-	}
-	for len(conn.todo) > 0 {
-		do := conn.todo[0]
-		conn.todo = conn.todo[1:]
-		do()
-	}
-	return conn.picker
-}
 
 func pickOnce(tb testing.TB, p balancer.Picker, ctx context.Context) {
 	res, err := p.Pick(balancer.PickInfo{Ctx: ctx})
@@ -98,12 +35,12 @@ func BenchmarkPick(b *testing.B) {
 	}{
 		{"round_robin", func(tb testing.TB, p balancer.Picker) {
 			pickOnce(tb, p, context.Background())
-		}, readyPicker(b, roundrobin.Name, "", 3)},
+		}, newBareConn(b, roundrobin.Name, "", 3).picker},
 		{"quorumwise", func(tb testing.TB, p balancer.Picker) {
 			ctx, call := hub.Begin(context.Background(), picker.ClassRead, "m")
 			pickOnce(tb, p, ctx)
 			call.Finish()
-		}, readyPicker(b, picker.Name, `{"hub":"`+hub.ID()+`"}`, 3)},
+		}, newBareConn(b, picker.Name, `{"hub":"`+hub.ID()+`"}`, 3).picker},
 	} {
 		b.Run(bm.name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -161,7 +98,7 @@ func BenchmarkManyCalls(b *testing.B) {
 	for _, n := range []int{100, 10000} {
 		hub := picker.NewHub()
 		b.Cleanup(hub.Close)
-		p := readyPicker(b, picker.Name, `{"hub":"`+hub.ID()+`"}`, 3)
+		p := newBareConn(b, picker.Name, `{"hub":"`+hub.ID()+`"}`, 3).picker
 		for range n {
 			ctx, call := hub.Begin(context.Background(), picker.ClassStream, "m")
 			b.Cleanup(call.Finish)

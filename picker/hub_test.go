@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
 )
 
 func TestHubIsFoundByItsIDUntilClosed(t *testing.T) {
@@ -50,4 +53,32 @@ func TestLedgersOfEndpointsThatAreGoneAreDropped(t *testing.T) {
 	if _, ok := h.books(&policy{}, []string{"a"}); ok {
 		t.Error("an instance that is not the main one got books")
 	}
+}
+
+func TestPickOnARetiredLedgerWaitsInsteadOfSpinning(t *testing.T) {
+	h := NewHub()
+	defer h.Close()
+	l := &ledger{address: "a"}
+	l.retire()
+	p := &policy{hub: h}
+	now := &table{graded: true, hub: h, seats: []place{{
+		address: "a", ledger: l, picker: readyChild{}, candidate: candidate{state: connectivity.Ready},
+	}}}
+	now.decide()
+	p.table.Store(now)
+	ctx, c := h.Begin(context.Background(), ClassRead, "m")
+	defer c.Finish()
+	if _, err := (picker{p}).Pick(balancer.PickInfo{Ctx: ctx}); err != balancer.ErrNoSubConnAvailable {
+		t.Errorf("error %v, want %v until the next table comes", err, balancer.ErrNoSubConnAvailable)
+	}
+	if c.Sent() {
+		t.Error("Sent is true for a call that was not picked")
+	}
+}
+
+// readyChild picks nothing in particular, at once.
+type readyChild struct{}
+
+func (readyChild) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+	return balancer.PickResult{}, nil
 }

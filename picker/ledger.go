@@ -24,8 +24,8 @@ type ledger struct {
 }
 
 // add files the call if fresh still holds. The check is made with the lock
-// held: whoever makes it false and then takes the lock once (settle) knows that
-// every call filed on its old answer is on the list by then.
+// held: whoever makes it false and lists the calls afterwards, which takes the
+// lock too, sees every call that was filed on the old answer.
 func (l *ledger) add(c *Call, fresh func() bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,12 +59,6 @@ func (l *ledger) remove(c *Call) {
 	}
 	c.prev, c.next = nil, nil
 	l.count[c.class]--
-}
-
-// settle waits for calls that are being filed at this moment.
-func (l *ledger) settle() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 }
 
 // retire closes an empty ledger for good and reports whether it did.

@@ -195,7 +195,6 @@ func (p *policy) build() *table {
 // that wait; mu is held. What it returns is to be called without it.
 func (p *policy) publish(t *table) (tell func()) {
 	old := p.table.Swap(t)
-	old.settle()
 	p.ClientConn.UpdateState(balancer.State{ConnectivityState: t.state, Picker: picker{p}})
 	h := p.hub
 	if h == nil {

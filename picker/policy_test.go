@@ -14,6 +14,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
@@ -677,6 +678,101 @@ func TestOnChangeTellsOfEndpointsAndConnectivity(t *testing.T) {
 		_ = r.conn.Close()
 		if got := last(); got != "" {
 			t.Errorf("told %q, want nothing after the connection closed", got)
+		}
+	})
+}
+
+// The policy beneath says TransientFailure while a lone endpoint is out; a call
+// that does not wait for ready would fail by it.
+func TestReconnectShowsNothingOfItsTwoSteps(t *testing.T) {
+	for _, n := range []int{1, 2} {
+		hub := picker.NewHub()
+		defer hub.Close()
+		conn := newBareConn(t, picker.Name, `{"hub":"`+hub.ID()+`"}`, n)
+		before := len(conn.states)
+		hub.Reconnect(addr(1))
+		conn.work()
+		for _, s := range conn.states[before:] {
+			if s == connectivity.TransientFailure {
+				t.Errorf("%d endpoints: states %v, want no failure among them", n, conn.states[before:])
+			}
+		}
+		if got := conn.states[len(conn.states)-1]; got != connectivity.Ready {
+			t.Errorf("%d endpoints: ends %v, want ready", n, got)
+		}
+	}
+}
+
+func TestStreamsOpenedAtOnceAreSpreadEvenly(t *testing.T) {
+	hub := picker.NewHub()
+	defer hub.Close()
+	p := newBareConn(t, picker.Name, `{"hub":"`+hub.ID()+`"}`, 3).picker
+	hub.SetGrades(grades{addr(1): picker.Healthy, addr(2): picker.Healthy, addr(3): picker.Healthy})
+	for round := range 2000 {
+		var wg sync.WaitGroup
+		var calls [6]*picker.Call
+		for i := range calls {
+			wg.Go(func() {
+				ctx, call := hub.Begin(context.Background(), picker.ClassWatch, "m")
+				calls[i] = call
+				_, _ = p.Pick(balancer.PickInfo{Ctx: ctx})
+			})
+		}
+		wg.Wait()
+		for _, e := range hub.Endpoints() {
+			if e.Streams() != 2 {
+				t.Fatalf("round %d: %s has %d of 6 streams, want 2", round, e.Address, e.Streams())
+			}
+		}
+		for _, c := range calls {
+			c.Finish()
+		}
+	}
+}
+
+func TestCallOfAnotherClientIsNotFiledHere(t *testing.T) {
+	hub, other := picker.NewHub(), picker.NewHub()
+	defer hub.Close()
+	defer other.Close()
+	p := newBareConn(t, picker.Name, `{"hub":"`+hub.ID()+`"}`, 1).picker
+	ctx, call := other.Begin(context.Background(), picker.ClassRead, "m")
+	defer call.Finish()
+	pickOnce(t, p, ctx)
+	if len(hub.Calls(addr(1)))+len(other.Calls(addr(1))) != 0 || call.Address() != "" || !call.Sent() {
+		t.Errorf("address %q, sent %v; want it unfiled, and sent to be on the safe side", call.Address(), call.Sent())
+	}
+}
+
+func TestHubCloseWaitsForItsOnChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hub := picker.NewHub()
+		release := make(chan struct{})
+		hub.OnChange(func() { <-release })
+		synctest.Wait()
+		closed := make(chan struct{})
+		go func() {
+			hub.Close()
+			close(closed)
+		}()
+		synctest.Wait()
+		select {
+		case <-closed:
+			t.Error("Close returned while the function runs: it may use what its owner has freed")
+		default:
+		}
+		close(release)
+		<-closed
+	})
+}
+
+func TestResolverErrorLeavesTheEndpointsInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFleet(t, 2), 2)
+		r.hub.SetGrades(grades{addr(2): picker.Healthy})
+		r.res.CC().ReportError(errors.New("no such host"))
+		synctest.Wait()
+		if got := r.share(4); got[2] != 4 {
+			t.Errorf("shares %v, want all on 2", got)
 		}
 	})
 }

@@ -123,17 +123,6 @@ func (t *table) sameGrades(o *table) bool {
 	return true
 }
 
-// settle waits until calls that were being filed by this table are filed. To
-// be called after the table has been replaced.
-func (t *table) settle() {
-	if t == nil {
-		return
-	}
-	for i := range t.seats {
-		t.seats[i].ledger.settle()
-	}
-}
-
 // keyOf returns the address that stands for an endpoint, the first of several.
 func keyOf(e resolver.Endpoint) resolver.Address {
 	if len(e.Addresses) == 0 {
