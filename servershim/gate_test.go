@@ -1,0 +1,120 @@
+package servershim
+
+import (
+	"testing"
+	"time"
+)
+
+func testGate() gate { return gate{rounds: 3, first: time.Second, calm: time.Minute} }
+
+// streak gives the gate n good proofs, one each 100 ms, and returns the end.
+func streak(g *gate, from time.Time, n int) time.Time {
+	for range n {
+		g.good(from, from.Add(ms))
+		from = from.Add(100 * ms)
+	}
+	return from
+}
+
+// comeBack runs good proofs until the gate opens, and returns when.
+func comeBack(g *gate, from time.Time) time.Time {
+	for !g.ready(from) {
+		from = streak(g, from, 1)
+	}
+	g.pass(from)
+	return from
+}
+
+func TestGateOpensAfterGoodProofsInARow(t *testing.T) {
+	g := testGate()
+	now := streak(&g, start, 2)
+	if g.ready(now) {
+		t.Error("got ready after two proofs, want three")
+	}
+	g.bad(now, 0)
+	now = streak(&g, now, 2)
+	if g.ready(now) {
+		t.Error("got ready after two, bad news, two: want three in a row")
+	}
+	now = streak(&g, now, 1)
+	if !g.ready(now) {
+		t.Error("got not ready after three in a row")
+	}
+}
+
+// What held up one proof held up those begun meanwhile; one recovery let all go.
+func TestGateCountsOverlappingProofsOnce(t *testing.T) {
+	g := testGate()
+	end := at(500 * ms)
+	for i := range 5 {
+		g.good(at(time.Duration(i)*100*ms), end)
+	}
+	if g.streak != 1 {
+		t.Errorf("got a streak of %d out of five proofs that ended together, want 1", g.streak)
+	}
+}
+
+func TestGateHoldDown(t *testing.T) {
+	type step struct {
+		calm time.Duration // open for so long before the loss
+		want time.Duration // hold-down after it
+	}
+	for _, c := range []struct {
+		why   string
+		steps []step
+	}{
+		{"the first loss is free, whenever it comes", []step{{time.Second, 0}}},
+		{"flaps double it up to the maximum", []step{{0, 0}, {0, 1}, {0, 2}, {59, 4}, {0, 8}, {0, 16}, {0, 32}, {0, 60}, {0, 60}}},
+		{"a calm time halves it", []step{{0, 0}, {0, 1}, {0, 2}, {0, 4}, {0, 8}, {61, 4}, {0, 8}, {121, 2}}},
+		{"a long calm ends it", []step{{0, 0}, {0, 1}, {0, 2}, {0, 4}, {1 << 30, 0}, {0, 1}}},
+	} {
+		g := testGate()
+		now := start
+		for i, s := range c.steps {
+			now = comeBack(&g, now).Add(s.calm * time.Second)
+			g.bad(now, 0)
+			if want := s.want * time.Second; g.hold != want {
+				t.Errorf("%s, loss %d: got %v, want %v", c.why, i+1, g.hold, want)
+			}
+		}
+	}
+}
+
+func TestGateWaitsOutTheHoldDownFromTheStreakOn(t *testing.T) {
+	g := testGate()
+	g.hold = 4 * time.Second
+	now := streak(&g, start, 39)
+	if g.ready(now.Add(-ms)) {
+		t.Error("got ready before the hold-down is over")
+	}
+	g.bad(now, 0)
+	begin := now
+	now = comeBack(&g, now)
+	if got := now.Sub(begin); got != 4*time.Second {
+		t.Errorf("got back after %v, want 4 s anew: the streak was broken", got)
+	}
+}
+
+func TestGateExcusesALossInAnElection(t *testing.T) {
+	g := testGate()
+	now := comeBack(&g, start)
+	for term := uint64(5); term < 105; term++ {
+		g.bad(now, term)
+		g.excuse(term)     // no news
+		g.excuse(term + 1) // an election
+		g.excuse(term + 1)
+		now = comeBack(&g, now)
+	}
+	if g.hold != 0 {
+		t.Errorf("got a hold-down of %v after 100 elections, want none", g.hold)
+	}
+	g.bad(now, 105)
+	g.excuse(105)
+	if g.hold != time.Second {
+		t.Errorf("got %v after a flap in the same term, want 1 s", g.hold)
+	}
+	g.bad(now, 0) // shut already
+	if g.hold != time.Second {
+		t.Errorf("got %v, want that only a loss counts, not bad news while it is shut", g.hold)
+	}
+}
