@@ -110,9 +110,7 @@ func runUntil(s *consensus, now, end time.Time) time.Time {
 	}
 }
 
-func TestConsensusNeverHasTwoLeadersThatCommit(t *testing.T) {
-	// The leader and who is live are one value each; what could go wrong is a member that is live
-	// without being in the leader's majority.
+func TestNoMemberCommitsWithoutAMajority(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for faults := range 1 << 15 { // every subset of five faults on three members
 		s := newConsensus(3, usualTiming)

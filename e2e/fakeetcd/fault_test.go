@@ -20,6 +20,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -125,7 +126,7 @@ func TestHasLeaderProbeSaysNoLeaderOnlyWhenTheMemberNoticed(t *testing.T) {
 		probe := healthpb.NewHealthClient(connect(t, c, m.Address))
 		m.CutPeers()
 		cut := time.Now()
-		for {
+		for time.Since(cut) < time.Minute {
 			_, err := probe.Check(clientv3.WithRequireLeader(soon(t)), &healthpb.HealthCheckRequest{})
 			if err != nil {
 				if status.Convert(err).Message() != status.Convert(rpctypes.ErrGRPCNoLeader).Message() {
@@ -187,6 +188,19 @@ func TestReadInFlightWaitsForTheNewLeader(t *testing.T) {
 		}
 		if c.Leader() != c.Member(1) || c.Term() != 3 {
 			t.Errorf("leader %v at term %d, want the second member at term 3", c.Leader().Name, c.Term())
+		}
+	})
+}
+
+func TestReadInFlightOnACutMemberFailsWhenItHearsOfALeaderAgain(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, c *Cluster, _ *clientv3.Client) {
+		m := c.Member(1)
+		kv := pb.NewKVClient(connect(t, c, m.Address)) // clientv3 would repeat it unseen
+		m.CutPeers()
+		time.AfterFunc(3*time.Second, m.Heal)
+		_, err := kv.Range(within5s(t), &pb.RangeRequest{Key: []byte("k")})
+		if !errors.Is(rpctypes.Error(err), rpctypes.ErrLeaderChanged) {
+			t.Errorf("got %v, want %v", err, rpctypes.ErrLeaderChanged)
 		}
 	})
 }
