@@ -40,11 +40,12 @@ func (s *store) read(r *pb.RangeRequest, applied int64) (*pb.RangeResponse, erro
 	return resp, nil
 }
 
+// withoutValues returns what the index of keys holds: that is not the lease either.
 func withoutValues(kvs []*mvccpb.KeyValue) []*mvccpb.KeyValue {
 	bare := make([]*mvccpb.KeyValue, len(kvs))
 	for i, kv := range kvs {
 		bare[i] = &mvccpb.KeyValue{
-			Key: kv.Key, Lease: kv.Lease, Version: kv.Version,
+			Key: kv.Key, Version: kv.Version,
 			CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision,
 		}
 	}

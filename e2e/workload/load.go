@@ -74,7 +74,7 @@ func Start(ctx context.Context, cfg Config) (*Load, error) {
 	}
 	l := &Load{cfg: cfg}
 	l.ctx, l.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	l.opCtx, l.cancelOps = context.WithCancel(l.ctx)
+	l.opCtx, l.cancelOps = context.WithCancel(asUser(l.ctx))
 	if err := l.open(ctx); err != nil {
 		l.Stop(ctx, 0)
 		return nil, fmt.Errorf("workload %s: %w", cfg.Name, err)
@@ -107,7 +107,7 @@ func (l *Load) open(ctx context.Context) error {
 func (l *Load) warm(ctx context.Context) error {
 	answered := make(map[string]bool)
 	for len(answered) < l.cfg.Spread {
-		if _, err := l.cfg.Client.Get(ctx, root); err != nil {
+		if _, err := l.cfg.Client.Get(asUser(ctx), root); err != nil {
 			return err
 		}
 		for _, a := range l.cfg.Trace.Attempts(func(a Attempt) bool { return a.Method == MethodRange && !a.Ended.IsZero() && a.Err == nil }) {
@@ -196,6 +196,38 @@ func (l *Load) keep(ops *[]Op, op Op, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	*ops = append(*ops, op)
+}
+
+// Progress is how far a running load has come.
+type Progress struct {
+	Events     int       // delivered by all watches together
+	LastEvent  time.Time // on the watch that has been silent for longest
+	Gets, Puts int       // returned, with or without an error
+}
+
+// Progress may be called while the load runs.
+func (l *Load) Progress() Progress {
+	l.mu.Lock()
+	p := Progress{Gets: len(l.gets), Puts: len(l.puts)}
+	l.mu.Unlock()
+	for i, w := range l.watches {
+		n, last := w.progress()
+		p.Events += n
+		if i == 0 || last.Before(p.LastEvent) {
+			p.LastEvent = last
+		}
+	}
+	return p
+}
+
+func (w *watch) progress() (int, time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := len(w.rec.Events)
+	if n == 0 {
+		return 0, time.Time{}
+	}
+	return n, w.rec.Events[n-1].At
 }
 
 // Stop ends the workers, gives the watches until ctx ends to deliver revision upTo,

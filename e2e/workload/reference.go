@@ -78,15 +78,18 @@ func (r *Reference) Events() []Event {
 	return append([]Event(nil), r.events...)
 }
 
-// Finish stops writing and returns the store's revision after the last write.
+// Finish stops writing and returns the revision of the last event.
 func (r *Reference) Finish(ctx context.Context) (int64, error) {
 	r.stop()
 	r.write.Wait()
-	resp, err := r.writer.Get(ctx, root)
+	resp, err := r.writer.Get(ctx, eventPrefix, clientv3.WithLastRev()...)
 	if err != nil {
-		return 0, fmt.Errorf("workload: last revision: %w", err)
+		return 0, fmt.Errorf("workload: last event: %w", err)
 	}
-	return resp.Header.Revision, nil
+	if len(resp.Kvs) == 0 {
+		return 0, nil
+	}
+	return resp.Kvs[0].ModRevision, nil
 }
 
 // Close ends the reference.

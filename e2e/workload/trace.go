@@ -32,13 +32,9 @@ type Attempt struct {
 // Stream says whether the attempt is a watch or keepalive stream.
 func (a Attempt) Stream() bool { return a.Method == MethodWatch || a.Method == MethodKeepAlive }
 
-// openAt says whether the attempt was under way at t.
-func (a Attempt) openAt(t time.Time) bool {
-	return !a.Began.After(t) && (a.Ended.IsZero() || a.Ended.After(t))
-}
-
-// Trace records every attempt of etcd's API that a client makes. Its zero value
-// works; give it to the client with DialOption.
+// Trace records every attempt of etcd's API that a client makes for a Load; calls
+// that are not a load's are left out. Its zero value works; give it to the client
+// with DialOption.
 type Trace struct {
 	mu       sync.Mutex
 	attempts []*Attempt
@@ -97,10 +93,21 @@ type tag struct {
 
 type tagKey struct{}
 
+// userKey marks the context of a call as the application's. A client that proves a
+// member by calls of its own must not have those counted as calls on it. Streams
+// need no mark: probes open none of etcd's.
+type userKey struct{}
+
+func asUser(ctx context.Context) context.Context { return context.WithValue(ctx, userKey{}, true) }
+
 // TagRPC implements stats.Handler.
 func (h tracer) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
 	if !strings.HasPrefix(info.FullMethodName, "/etcdserverpb.") {
 		return ctx
+	}
+	stream := info.FullMethodName == MethodWatch || info.FullMethodName == MethodKeepAlive
+	if !stream && ctx.Value(userKey{}) == nil {
+		return ctx // a probe of the client's own
 	}
 	return context.WithValue(ctx, tagKey{}, &tag{method: info.FullMethodName})
 }

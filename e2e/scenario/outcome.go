@@ -1,0 +1,103 @@
+package scenario
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorumwise/quorumwise/e2e/workload"
+)
+
+// stuckAfter is the wait that makes a control stuck: more than any election.
+const stuckAfter = 2500 * time.Millisecond
+
+// Outcome is what a scenario has shown.
+type Outcome struct {
+	Scenario      string
+	Shim          string
+	Ours, Control workload.Figures
+	Elected       time.Duration // from the fault until another member led; 0: the leader stayed
+	ControlStuck  string        // how the control got stuck; "" if it did not
+	Violations    []string      // what our client did wrong
+	Void          string        // why the scenario shows nothing; "" if it does
+}
+
+// OK says whether the scenario shows what it should.
+func (o Outcome) OK() bool { return o.Void == "" && len(o.Violations) == 0 }
+
+func (o *Outcome) judge(sc Scenario, ours workload.Record, h workload.History, arrived map[string]int) {
+	o.ControlStuck, _ = o.Control.Stuck(stuckAfter + o.Elected)
+	if sc.Control == Stuck && o.ControlStuck == "" {
+		o.Void = fmt.Sprintf("the official client was not stuck: lag %v, longest Get %v, no lease lost", o.Control.Lag, o.Control.GetMax)
+	}
+	o.consistent(ours, h, arrived)
+	o.served(sc)
+	o.left(sc)
+}
+
+// consistent checks what must hold whatever happens.
+func (o *Outcome) consistent(ours workload.Record, h workload.History, arrived map[string]int) {
+	want := h.Between(ours.StartRev, lastRevision(h))
+	for _, w := range ours.Watches {
+		o.Violations = append(o.Violations, workload.CheckWatch(w.Name, w.Events, want)...)
+		if w.Closed != nil {
+			o.violate("watch %s: %v", w.Name, w.Closed)
+		}
+	}
+	for _, l := range ours.Leases {
+		o.Violations = append(o.Violations, workload.CheckLease(l)...)
+	}
+	o.Violations = append(o.Violations, workload.CheckOnce(ours.Puts, h.Applied, arrived)...)
+	o.Violations = append(o.Violations, workload.CheckReads(ours.Gets, ours.Puts)...)
+}
+
+// served checks what the user of our client must not have noticed.
+func (o *Outcome) served(sc Scenario) {
+	if o.Ours.GetsFailed > 0 {
+		o.violate("%d of %d Gets failed; a read can always be sent again", o.Ours.GetsFailed, o.Ours.Gets)
+	}
+	if o.Ours.PutsFailed > 0 {
+		o.violate("%d Puts failed with an error that does not say that their outcome is unknown", o.Ours.PutsFailed)
+	}
+	if sc.Control == Unharmed && o.Ours.StreamsReopened > 0 {
+		o.violate("%d streams were opened again; want none: no member was bad", o.Ours.StreamsReopened)
+	}
+}
+
+// left checks how soon the member was left and, where wanted, used again.
+func (o *Outcome) left(sc Scenario) {
+	for _, b := range []struct {
+		what     string
+		got, max time.Duration
+	}{
+		{"the last new call went to the member", o.Ours.LastCall, sc.Budget.Calls},
+		{"the last read on the member ended", o.Ours.LastRead, sc.Budget.Calls},
+		{"the last stream left the member", o.Ours.LastStream, sc.Budget.Streams},
+		{"the watches fell behind", o.Ours.Lag, sc.Budget.Lag},
+	} {
+		if limit := b.max + o.Elected; b.max > 0 && b.got > limit {
+			o.violate("%s after %s; want at most %v (%v after the election)", b.what, shown(b.got), limit.Round(time.Millisecond), b.max)
+		}
+	}
+	if sc.Returns && (o.Ours.CallsBack == 0 || o.Ours.StreamsBack == 0) {
+		o.violate("after the heal %d calls and %d streams went to the member; want both: it is good again", o.Ours.CallsBack, o.Ours.StreamsBack)
+	}
+}
+
+func (o *Outcome) violate(format string, args ...any) {
+	o.Violations = append(o.Violations, fmt.Sprintf(format, args...))
+}
+
+func lastRevision(h workload.History) int64 {
+	if len(h.Events) == 0 {
+		return 0
+	}
+	return h.Events[len(h.Events)-1].Revision
+}
+
+// shown prints a duration for people.
+func shown(d time.Duration) string {
+	if d == workload.Never {
+		return "never"
+	}
+	return d.Round(time.Millisecond).String()
+}

@@ -1,0 +1,159 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/quorumwise/quorumwise/client"
+	"github.com/quorumwise/quorumwise/e2e/workload"
+)
+
+const (
+	// steady is how long both loads run before the first step.
+	steady = 1500 * time.Millisecond
+	// catchUp is how long watches may take to deliver what was written, after the
+	// last step.
+	catchUp = 10 * time.Second
+	// setUp bounds the start of the cluster and its clients.
+	setUp = 60 * time.Second
+)
+
+// Options are how a scenario is played. The zero value works.
+type Options struct {
+	// Logger gets the lines of the cluster and of our client; default none.
+	Logger *slog.Logger
+	// Started is called when both loads run, before the first step. The stage may
+	// be read until Ended is called.
+	Started func(*Stage)
+	// Step is called as each step begins.
+	Step func(at time.Time, step Step)
+	// Ended is called when the loads are about to stop.
+	Ended func()
+}
+
+// marks are the moments that figures count from.
+type marks struct {
+	cut, heal time.Time
+	elected   time.Duration // from the cut until another member led; 0: the leader stayed
+}
+
+// Run plays a scenario. An error means that it could not be played; what was seen
+// when it was is in the outcome.
+func Run(ctx context.Context, sc Scenario, opts Options) (Outcome, error) {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	setup, cancel := context.WithTimeout(ctx, setUp)
+	defer cancel()
+	st, err := openStage(setup, sc, opts.Logger)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("scenario %s: %w", sc.Name, err)
+	}
+	out, err := st.play(ctx, sc, opts)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("scenario %s: %w", sc.Name, err)
+	}
+	return out, nil
+}
+
+// play runs the steps, closes the stage and judges.
+func (st *Stage) play(ctx context.Context, sc Scenario, opts Options) (out Outcome, err error) {
+	defer func() {
+		if closing := st.Close(); err == nil {
+			err = closing
+		}
+	}()
+	if opts.Started != nil {
+		opts.Started(st)
+	}
+	if err := sleep(ctx, steady); err != nil {
+		return out, err
+	}
+	m, err := st.steps(ctx, sc, opts)
+	if opts.Ended != nil {
+		opts.Ended()
+	}
+	if err != nil {
+		return out, err
+	}
+	ours, control, history, err := st.gather(ctx)
+	if err != nil {
+		return out, err
+	}
+	reference := st.reference.Events()
+	out = Outcome{
+		Scenario: sc.Name, Shim: sc.Shim.String(), Elected: m.elected,
+		Ours:    workload.Measure(ours, st.Ours.Trace, reference, st.fault(st.Ours, m.cut, m.heal), client.IsOutcomeUnknown),
+		Control: workload.Measure(control, st.Control.Trace, reference, st.fault(st.Control, m.cut, m.heal), client.IsOutcomeUnknown),
+	}
+	out.judge(sc, ours, history, st.arrivals.Counts())
+	return out, nil
+}
+
+// steps plays them and returns the moments that count.
+func (st *Stage) steps(ctx context.Context, sc Scenario, opts Options) (m marks, err error) {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watch, stop := context.WithCancel(ctx)
+	defer stop()
+	old := st.Cluster.Leader()
+	for _, step := range sc.Steps {
+		now := time.Now()
+		if opts.Step != nil {
+			opts.Step(now, step)
+		}
+		switch step.Mark {
+		case Plain:
+		case Fault:
+			m.cut = now
+			watching.Go(func() {
+				if _, err := st.Cluster.WaitOtherLeader(watch, old); err == nil {
+					m.elected = time.Since(now)
+				}
+			})
+		case Mended:
+			stop()
+			watching.Wait()
+			m.heal = now
+		}
+		if step.Do != nil {
+			if err := step.Do(ctx, st); err != nil {
+				return m, fmt.Errorf("step %q: %w", step.Text, err)
+			}
+		}
+		if err := sleep(ctx, step.Wait); err != nil {
+			return m, err
+		}
+	}
+	return m, nil
+}
+
+// gather stops writing and the loads, and reads what really happened.
+func (st *Stage) gather(ctx context.Context) (ours, control workload.Record, h workload.History, err error) {
+	ctx, cancel := context.WithTimeout(ctx, catchUp)
+	defer cancel()
+	upTo, err := st.reference.Finish(ctx)
+	if err != nil {
+		return ours, control, h, err
+	}
+	var both sync.WaitGroup
+	both.Go(func() { ours = st.Ours.Load.Stop(ctx, upTo) })
+	both.Go(func() { control = st.Control.Load.Stop(ctx, upTo) })
+	both.Wait()
+	h, err = workload.ReadHistory(ctx, st.writer)
+	return ours, control, h, err
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
