@@ -169,7 +169,7 @@ func (c *condition) bad(k kind, reason string, from, since time.Time) {
 
 // since makes one stretch of what is one.
 func (d *detector) since(c *condition, now time.Time) {
-	if c.state == d.last.state {
+	if c.state == d.last.state && !d.last.since.IsZero() {
 		c.since = d.last.since
 		if c.state == stateBad {
 			c.from = d.last.from

@@ -432,7 +432,7 @@ func (g *gather) told(shim bool, session int, n healthsvc.News, now time.Time) {
 	if !s.running || session != s.session || g.stale(r.news, n, now) {
 		return
 	}
-	before := r.news
+	before, spoke := r.news, r.speaks(now, g.expire)
 	r.news = n
 	if n.Status == healthsvc.StatusUnknown && n.Missed == 0 {
 		return
@@ -441,7 +441,7 @@ func (g *gather) told(shim bool, session int, n healthsvc.News, now time.Time) {
 	if n.Missed == 0 && (n.Status == healthsvc.StatusServing || n.Status == healthsvc.StatusNotServing) {
 		s.spoken(now)
 	}
-	if n.Missed > before.Missed {
+	if n.Missed > before.Missed && spoke { // the silence of one who never spoke says nothing
 		g.checkAt, g.asked = earlier(g.checkAt, now), true
 	}
 	if n.Status != before.Status || n.Identity.Member != before.Identity.Member {

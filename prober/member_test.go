@@ -268,6 +268,12 @@ func (ms *members) dial(ctx context.Context, address string) (net.Conn, error) {
 	return &linkConn{Conn: c, link: m.link, closed: make(chan struct{})}, nil
 }
 
+func (ms *members) dialled() int {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	return ms.dials
+}
+
 // prober starts a prober of all members and waits until it has settled.
 func (ms *members) prober(t *testing.T, cfg Config) *Prober {
 	t.Helper()

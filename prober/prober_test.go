@@ -331,17 +331,16 @@ func TestProbersOfOneProcessShareProbes(t *testing.T) { // F31
 		if n := Shared(); n != 5 {
 			t.Errorf("%d probes for %d probers of 5 endpoints, want 5", n, probers)
 		}
-		ms.mu.Lock()
-		if ms.dials != 10 {
-			t.Errorf("%d connections, want one to etcd and one to the shim of each endpoint", ms.dials)
+		if n := ms.dialled(); n != 10 {
+			t.Errorf("%d connections, want one to etcd and one to the shim of each endpoint", n)
 		}
-		ms.mu.Unlock()
 		if n := runtime.NumGoroutine() - before; n > probers+300 {
 			t.Errorf("%d goroutines, want one per prober and some for 5 probes", n)
 		} else {
 			t.Logf("%d goroutines for %d probers of 5 endpoints", n, probers)
 		}
-		checks := ms.all[0].checks
+		var checks int
+		ms.all[0].set(func() { checks = ms.all[0].checks })
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		ms.all[0].set(func() {
@@ -395,15 +394,15 @@ func TestSetEndpointsKeepsStandingOfThoseThatStay(t *testing.T) {
 		p := ms.prober(t, Config{})
 		within(t, p, time.Second, "healthy healthy healthy")
 		before, _ := p.Snapshot().Verdict("b:2379")
-		dials := ms.dials
+		dials := ms.dialled()
 		eps := ms.endpoints()
 		p.SetEndpoints([]Endpoint{eps[1], eps[2], eps[1]})
 		synctest.Wait()
 		if got := grades(p); got != "healthy healthy" {
 			t.Errorf("grades are %q, want b and c, each once", got)
 		}
-		if after, _ := p.Snapshot().Verdict("b:2379"); !after.Since.Equal(before.Since) || ms.dials != dials {
-			t.Errorf("b is %v since %v after %d new connections, want it untouched since %v", after.Grade, after.Since, ms.dials-dials, before.Since)
+		if after, _ := p.Snapshot().Verdict("b:2379"); !after.Since.Equal(before.Since) || ms.dialled() != dials {
+			t.Errorf("b is %v since %v after %d new connections, want it untouched since %v", after.Grade, after.Since, ms.dialled()-dials, before.Since)
 		}
 	})
 }

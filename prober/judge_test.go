@@ -1,0 +1,329 @@
+package prober
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumwise/quorumwise/membership"
+)
+
+// court is a judge with conditions that a test sets by word.
+type court struct {
+	t     *testing.T
+	judge *judge
+	start time.Time
+	now   time.Time
+	seen  []sight
+	last  ruling
+}
+
+func newCourt(t *testing.T, names ...string) *court {
+	c := &court{t: t, judge: newJudge(scaled(Config{})), start: time.Unix(1000, 0)}
+	c.now = c.start
+	for _, n := range names {
+		c.seen = append(c.seen, sight{n, &condition{}})
+	}
+	return c
+}
+
+// set gives an endpoint a condition that begins now; stale ones prove nothing new.
+func (c *court) set(name string, f func(*condition)) {
+	for i := range c.seen {
+		if c.seen[i].address == name || name == "all" {
+			n := condition{since: c.now, from: c.now, source: SourceShim}
+			f(&n)
+			c.seen[i].c = &n
+		}
+	}
+}
+
+func isGood(c *condition) { c.state = stateGood }
+
+func isBad(k kind) func(*condition) {
+	return func(c *condition) { c.state, c.kind, c.reason = stateBad, k, "bad" }
+}
+
+// run judges every 10 ms; good endpoints go on proving unless they are still.
+func (c *court) run(d time.Duration, still ...string) {
+	for end := c.now.Add(d); c.now.Before(end); c.now = c.now.Add(10 * time.Millisecond) {
+		for i, s := range c.seen {
+			if s.c.state == stateGood && !strings.Contains(strings.Join(still, " "), s.address) {
+				n := *s.c
+				n.answered, n.proven, n.proof = c.now, c.now, c.now
+				n.run++
+				c.seen[i].c = &n
+			}
+		}
+		c.last = c.judge.rule(c.now, c.seen)
+	}
+}
+
+func (c *court) want(want, why string) {
+	c.t.Helper()
+	var got []string
+	for _, v := range c.last.verdicts {
+		got = append(got, fmt.Sprintf("%s:%v", v.Address, v.Grade))
+	}
+	if g := strings.Join(got, " "); g != want {
+		c.t.Errorf("at %v: grades are %s, want %s: %s", c.now.Sub(c.start), g, want, why)
+	}
+}
+
+const ms = time.Millisecond
+
+func TestJudgeCondemnsAfterHoldWithWitness(t *testing.T) {
+	for _, k := range []kind{kindPath, kindQuorum} {
+		c := newCourt(t, "a", "b")
+		c.set("all", isGood)
+		c.run(time.Second)
+		c.set("a", isBad(k))
+		c.run(10 * ms)
+		c.want("a:suspect b:healthy", "suspect at once")
+		c.run(280 * ms)
+		c.want("a:suspect b:healthy", "not before 300 ms")
+		c.run(20 * ms)
+		c.want("a:unhealthy b:healthy", "another stands, proved since")
+	}
+}
+
+func TestJudgeWaitsForEvidenceYoungerThanTheCause(t *testing.T) {
+	c := newCourt(t, "a", "b")
+	c.set("all", isGood)
+	c.run(time.Second)
+	c.set("a", isBad(kindQuorum))
+	c.run(2*time.Second, "b")
+	c.want("a:suspect b:healthy", "b has not shown that it is better off")
+	if !c.last.compare || c.last.wake.IsZero() {
+		t.Errorf("the judge asks for comparison: %t, wake %v; want both: nobody else brings the evidence", c.last.compare, c.last.wake)
+	}
+	c.run(10 * ms)
+	c.run(10 * ms)
+	c.want("a:unhealthy b:healthy", "b proved quorum after a lost it")
+	if c.last.compare {
+		t.Errorf("the judge still asks for comparison, want silence once the matter is settled")
+	}
+}
+
+func TestJudgeCountsFromWhenAnotherStands(t *testing.T) {
+	c := newCourt(t, "a", "b", "c")
+	c.set("all", isBad(kindQuorum))
+	c.run(5 * time.Second)
+	c.want("a:suspect b:suspect c:suspect", "all alike: nobody is condemned")
+	if c.last.compare || !c.last.wake.IsZero() {
+		t.Errorf("compare %t, wake %v: want rest while there is nothing to compare with", c.last.compare, c.last.wake)
+	}
+	c.set("b", isGood)
+	c.run(700 * ms)
+	c.want("a:suspect b:healthy c:suspect", "the first to be back does not draw the herd: etcd re-sends lost reads every 500 ms")
+	c.run(150 * ms)
+	c.want("a:unhealthy b:healthy c:unhealthy", "they had their time")
+}
+
+func TestJudgeDoesNotWaitForMemberThatMissedTheElection(t *testing.T) {
+	c := newCourt(t, "a", "b")
+	c.set("all", isBad(kindQuorum))
+	c.run(time.Second)
+	c.set("b", func(n *condition) { n.state, n.term = stateGood, 8 })
+	began := c.now
+	c.run(100 * ms)
+	for i := range c.seen {
+		if c.seen[i].address == "a" {
+			n := *c.seen[i].c
+			n.term, n.heard = 7, began.Add(50*ms)
+			c.seen[i].c = &n
+		}
+	}
+	c.run(220 * ms)
+	c.want("a:unhealthy b:healthy", "a is still at the old term: it is cut off, not slow to start")
+}
+
+func TestJudgeSuspectsTheClientWhenNoPathLives(t *testing.T) {
+	c := newCourt(t, "a", "b")
+	c.set("all", isBad(kindPath))
+	c.run(2 * time.Second)
+	c.set("b", isGood)
+	c.run(900 * ms)
+	c.want("a:suspect b:healthy", "our own network is only just back: a whole poll for the others")
+	c.run(100 * ms)
+	c.want("a:unhealthy b:healthy", "a had its poll")
+}
+
+func TestJudgeExcusesWhatItSlept(t *testing.T) {
+	c := newCourt(t, "a", "b")
+	c.set("all", isGood)
+	c.run(time.Second)
+	c.set("a", isBad(kindQuorum))
+	c.run(100 * ms)
+	c.now = c.now.Add(2 * time.Second)
+	c.judge.excuse(c.now)
+	c.run(290 * ms)
+	c.want("a:suspect b:healthy", "our own loop was late")
+	c.run(30 * ms)
+	c.want("a:unhealthy b:healthy", "the excuse is over")
+}
+
+func TestJudgeReadmitsShimAtOnceAndStockAfterProofs(t *testing.T) {
+	for _, source := range []Source{SourceShim, SourceStock} {
+		c := newCourt(t, "a", "b")
+		c.set("all", isGood)
+		c.run(time.Second)
+		c.set("a", isBad(kindQuorum))
+		c.run(time.Second)
+		c.want("a:unhealthy b:healthy", "condemned")
+		c.set("a", func(n *condition) { n.state = stateNothing })
+		c.run(time.Second)
+		c.want("a:unhealthy b:healthy", "the absence of bad news is no proof")
+		c.set("a", func(n *condition) { n.state, n.source = stateGood, source })
+		c.run(20*ms, "a")
+		if source == SourceShim {
+			c.want("a:healthy b:healthy", "the shim has waited itself")
+			continue
+		}
+		c.run(5*time.Second, "a")
+		c.want("a:unhealthy b:healthy", "no proof has completed (F2)")
+		c.run(30 * ms)
+		c.want("a:healthy b:healthy", "three proofs in a row")
+	}
+}
+
+func TestJudgeHoldsDownWhatFlapsAndDoublesIt(t *testing.T) {
+	c := newCourt(t, "a", "b")
+	c.set("all", isGood)
+	c.run(time.Second)
+	for i, want := range []time.Duration{0, 1, 2, 4, 8, 16, 32, 60, 60} {
+		c.set("a", func(n *condition) { isBad(kindPath)(n); n.own = true })
+		c.run(time.Second)
+		c.want("a:unhealthy b:healthy", "condemned")
+		c.set("a", isGood)
+		c.run(max(want*time.Second-20*ms, 0))
+		if want > 0 {
+			c.want("a:unhealthy b:healthy", fmt.Sprintf("held down after condemnation %d", i+1))
+		}
+		c.run(50 * ms)
+		c.want("a:healthy b:healthy", fmt.Sprintf("%v are over", want*time.Second))
+	}
+	c.run(3 * time.Minute)
+	c.set("a", func(n *condition) { isBad(kindPath)(n); n.own = true })
+	c.run(time.Second)
+	c.set("a", isGood)
+	c.run(20 * ms)
+	c.want("a:healthy b:healthy", "good for long enough: forgotten")
+}
+
+func TestJudgeReadmitsWhatIsNeeded(t *testing.T) {
+	c := newCourt(t, "a", "b")
+	c.set("all", isGood)
+	c.run(time.Second)
+	for range 5 {
+		c.set("a", func(n *condition) { isBad(kindPath)(n); n.own = true })
+		c.run(time.Second)
+		c.set("a", isGood)
+		c.run(10 * time.Second)
+	}
+	c.set("a", func(n *condition) { isBad(kindPath)(n); n.own = true })
+	c.run(time.Second)
+	c.set("a", isGood)
+	c.run(time.Second)
+	c.want("a:unhealthy b:healthy", "held down")
+	c.set("b", isBad(kindPath))
+	c.run(20 * ms)
+	c.want("a:healthy b:suspect", "a is all there is")
+}
+
+func TestJudgeNeverCondemnsTheOnlyEndpoint(t *testing.T) {
+	c := newCourt(t, "a")
+	c.set("a", isBad(kindPath))
+	c.run(10 * time.Second)
+	c.want("a:suspect", "nothing to compare with")
+
+	c = newCourt(t, "a", "b")
+	c.set("all", isGood)
+	c.run(time.Second)
+	c.set("a", isBad(kindQuorum))
+	c.run(time.Second)
+	c.seen = c.seen[:1]
+	c.run(10 * ms)
+	c.want("a:suspect", "the others were taken out of the set")
+}
+
+func TestJudgeParksTheMinoritysCluster(t *testing.T) {
+	of := func(id membership.ID) func(*condition) {
+		return func(n *condition) { n.state, n.itself = stateGood, id }
+	}
+	c := newCourt(t, "a", "b", "c")
+	c.set("all", of(1))
+	c.set("c", of(2))
+	c.run(10 * ms)
+	c.want("a:healthy b:healthy c:parked", "two against one")
+	c.seen = c.seen[1:]
+	c.run(10 * ms)
+	c.want("b:healthy c:parked", "a tie leaves it at the incumbent")
+	c.set("b", of(3))
+	c.run(10 * ms)
+	c.want("b:healthy c:healthy", "no incumbent, no majority: nobody is parked")
+}
+
+func TestJudgeNeverGoesToAForeignWitness(t *testing.T) {
+	c := newCourt(t, "a", "b", "c")
+	c.set("all", func(n *condition) { n.state, n.itself = stateGood, 1 })
+	c.set("c", func(n *condition) { n.state, n.itself = stateGood, 2 })
+	c.run(time.Second)
+	c.set("a", func(n *condition) { isBad(kindQuorum)(n); n.itself = 1 })
+	c.set("b", func(n *condition) { isBad(kindQuorum)(n); n.itself = 1 })
+	c.run(5 * time.Second)
+	c.want("a:suspect b:suspect c:parked", "another cluster's quorum says nothing about ours")
+}
+
+func TestJudgeTakesAMembersNoLeaderUntilALaterProof(t *testing.T) {
+	c := newCourt(t, "a", "b")
+	c.set("all", isGood)
+	c.run(time.Second)
+	c.judge.noLeader("a", c.now)
+	c.run(200*ms, "a")
+	c.want("a:suspect b:healthy", "the member's own word")
+	c.run(20 * ms)
+	c.want("a:healthy b:healthy", "a proof began later")
+	c.judge.noLeader("a", c.now)
+	c.run(310*ms, "a")
+	c.want("a:unhealthy b:healthy", "no proof for as long as Hold")
+}
+
+func TestSnapshotTellsLeaderAndSinceWhen(t *testing.T) {
+	c := newCourt(t, "a", "b")
+	names := func(leader membership.ID, term uint64) func(*condition) {
+		return func(n *condition) { n.state, n.leader, n.term = stateGood, leader, term }
+	}
+	c.set("all", names(1, 5))
+	c.run(100 * ms)
+	common := c.judge.common
+	if c.judge.leader != 1 || c.judge.leadTerm != 5 || !c.judge.leading.Equal(c.start) || !common.Equal(c.start) {
+		t.Errorf("leader %v at term %d since %v, common since %v; want 1 at 5, both since the begin", c.judge.leader, c.judge.leadTerm, c.judge.leading, common)
+	}
+	at := c.now
+	c.set("b", names(2, 6)) // a, cut off, still names itself
+	c.run(100 * ms)
+	if c.judge.leader != 2 || c.judge.leadTerm != 6 || !c.judge.leading.Equal(at) {
+		t.Errorf("leader %v at term %d since %v, want 2 at 6 since %v: the highest term counts (F5)", c.judge.leader, c.judge.leadTerm, c.judge.leading, at)
+	}
+	if !c.judge.common.Equal(common) {
+		t.Errorf("common since %v, want %v: one was healthy without a break", c.judge.common, common)
+	}
+	c.set("all", isBad(kindQuorum))
+	c.run(100 * ms)
+	if !c.judge.common.IsZero() || c.judge.leader != 0 || !c.judge.leading.IsZero() {
+		t.Errorf("common since %v, leader %v since %v; want none of them", c.judge.common, c.judge.leader, c.judge.leading)
+	}
+}
+
+func TestGradesAreOrdered(t *testing.T) {
+	order := []Grade{Healthy, Unknown, Suspect, Unhealthy, Parked}
+	for i, g := range order {
+		for k, o := range order {
+			if g.Better(o) != (i < k) {
+				t.Errorf("%v.Better(%v) = %t, want %t", g, o, g.Better(o), i < k)
+			}
+		}
+	}
+}
