@@ -28,7 +28,7 @@ const stopGrace = time.Second
 // Sidecar is one shim with its listener and its connection to etcd.
 type Sidecar struct {
 	cfg     Config
-	lis     net.Listener
+	lis     *closable
 	metrics *metricsServer // nil: none
 	conn    *grpc.ClientConn
 	shim    *servershim.Shim
@@ -41,7 +41,7 @@ func New(cfg Config) (_ *Sidecar, err error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	s := &Sidecar{cfg: cfg, lis: cfg.Listener}
+	s := &Sidecar{cfg: cfg}
 	defer func() {
 		if err != nil {
 			s.abandon()
@@ -91,11 +91,13 @@ func (c Config) dial() (*grpc.ClientConn, error) {
 }
 
 func (s *Sidecar) open() (err error) {
-	if s.lis == nil {
-		if s.lis, err = listen("listen", s.cfg.Listen); err != nil {
+	lis := s.cfg.Listener
+	if lis == nil {
+		if lis, err = listen("listen", s.cfg.Listen); err != nil {
 			return err
 		}
 	}
+	s.lis = newClosable(lis)
 	if s.cfg.MetricsListen != "" {
 		lis, err := listen("metrics-listen", s.cfg.MetricsListen)
 		if err != nil {
@@ -216,8 +218,8 @@ func (s *Sidecar) broken(err error) error {
 
 // stop ends the servers, gracefully for as long as stopGrace.
 func (s *Sidecar) stop() {
-	force := time.AfterFunc(stopGrace, s.server.Stop)
-	s.server.GracefulStop()
+	force := time.AfterFunc(stopGrace, s.lis.closeConns)
+	s.server.GracefulStop() // waits for all connections, also those in their handshake
 	force.Stop()
 	if s.metrics != nil {
 		s.metrics.server.Close()
