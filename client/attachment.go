@@ -275,7 +275,7 @@ func (a *Attachment) run(ctx context.Context) {
 func (a *Attachment) view(now time.Time) view {
 	s := a.prober.Snapshot()
 	leases := a.leases.byCall(now)
-	v := view{now: now, term: s.Term, leader: uint64(s.Leader), ledSince: s.LeaderSince}
+	v := view{now: now, term: s.Term, leader: uint64(s.Leader)}
 	for _, ep := range a.hub.Endpoints() {
 		e := endpointView{address: ep.Address, ready: ep.State == connectivity.Ready}
 		if verdict, ok := s.Verdict(ep.Address); ok {

@@ -35,9 +35,8 @@ type endpointView struct {
 type view struct {
 	now       time.Time
 	endpoints []endpointView
-	term      uint64    // highest raft term reported; 0: none
-	leader    uint64    // leader of that term; 0: none
-	ledSince  time.Time // since when that leader is named
+	term      uint64 // highest raft term reported; 0: none
+	leader    uint64 // leader of that term; 0: none
 }
 
 // ending is one call to be ended, with the cause that its caller gets.
@@ -66,9 +65,9 @@ type mover struct {
 
 	// due is when a watch or other stream on an unhealthy endpoint goes.
 	due map[*picker.Call]time.Time
-	// term and changed are the last term with a known leader, and when the
-	// leader of a later one was first named. A mutation that began before may
-	// have been forwarded to the leader that was lost.
+	// term is the last one with a known leader, and changed is when a later one
+	// than the first was heard of. A mutation that began before may have been
+	// forwarded to the leader that was lost; also when that one was elected again.
 	term    uint64
 	changed time.Time
 }
@@ -105,7 +104,7 @@ func (m *mover) followLeader(v view) {
 		return
 	}
 	if m.term != 0 {
-		m.changed = v.ledSince
+		m.changed = v.now
 	}
 	m.term = v.term
 }

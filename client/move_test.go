@@ -150,16 +150,18 @@ func TestMutationOfALostLeaderGetsTwoElectionTimeouts(t *testing.T) {
 	old, fresh, read := s.call(picker.ClassMutation, 500*time.Millisecond), s.call(picker.ClassMutation, 0), s.call(picker.ClassRead, 500*time.Millisecond)
 	fresh.began = s.now.Add(time.Second)
 	v := s.view([3]prober.Grade{healthy, healthy, healthy}, old, fresh, read)
-	v.leader, v.term, v.ledSince = 1, 5, s.now.Add(-time.Hour)
+	v.leader, v.term = 1, 5
 	if d := s.m.decide(v); len(d.ends) != 0 {
 		t.Fatalf("the first leader that is heard of took over from nobody, yet %d calls ended", len(d.ends))
 	}
-	v.leader, v.term, v.ledSince = 2, 6, s.now.Add(100*time.Millisecond)
-	v.now = v.ledSince.Add(1999 * time.Millisecond)
+	changed := s.now.Add(100 * time.Millisecond)
+	v.term, v.now = 6, changed // the same leader, elected again
+	s.m.decide(v)
+	v.now = changed.Add(1999 * time.Millisecond)
 	if d := s.m.decide(v); len(d.ends) != 0 {
 		t.Fatalf("%d calls ended before two election timeouts of the new leader", len(d.ends))
 	}
-	v.now = v.ledSince.Add(2 * time.Second)
+	v.now = changed.Add(2 * time.Second)
 	d := s.m.decide(v)
 	if len(d.ends) != 1 || d.ends[0].call != old.call || d.ends[0].cause.Reason != ReasonLeaderLost {
 		t.Errorf("ended %v, want only the mutation that began before the new leader", d.ends)
