@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -72,8 +73,8 @@ func (t target) choose(beside, inside healthsvc.News) answer {
 	case known(inside):
 		return answer{t.endpoint, viaInProcess, inside}
 	case inside.Status == healthsvc.StatusAbsent:
-		if t.shim != "" && beside.Err != nil {
-			inside.Err = beside.Err // more to the point than etcd's "unknown service"
+		if t.shim != "" { // more to the point than etcd's "unknown service"
+			inside.Err = fmt.Errorf("no shim at %s: %w", t.shim, beside.Err)
 		}
 		return answer{t.endpoint, viaNobody, inside}
 	default:

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"encoding/json"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/quorumwise/quorumwise/healthsvc"
+)
+
+// cluster is three hosts, 127.0.0.1 to 127.0.0.3, each with a port for etcd and one for the shim.
+type cluster struct {
+	t          *testing.T
+	etcd, shim int
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	return &cluster{t: t, etcd: freePort(t), shim: freePort(t)}
+}
+
+// freePort is free on all loopback addresses, most likely.
+func freePort(t *testing.T) int {
+	t.Helper()
+	lis, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lis.Close()
+	return lis.Addr().(*net.TCPAddr).Port
+}
+
+func (c *cluster) address(host, port int) string {
+	return net.JoinHostPort("127.0.0."+strconv.Itoa(host), strconv.Itoa(port))
+}
+
+// serve answers there with srv.
+func (c *cluster) serve(host, port int, srv healthpb.HealthServer) {
+	c.t.Helper()
+	lis, err := net.Listen("tcp", c.address(host, port))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	g := grpc.NewServer()
+	healthpb.RegisterHealthServer(g, srv)
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = g.Serve(lis) })
+	c.t.Cleanup(func() { g.Stop(); serving.Wait() })
+}
+
+// member serves a report of that member, beside etcd or in its process.
+func (c *cluster) member(host, port int, r healthsvc.Report) {
+	r.Cluster, r.Member = 0xc0ffee, uint64(0xa0+host)
+	srv := healthsvc.NewServer(healthsvc.ServerOptions{})
+	srv.Publish(r)
+	c.serve(host, port, srv)
+}
+
+func (c *cluster) endpoints() string {
+	return strings.Join([]string{c.address(1, c.etcd), c.address(2, c.etcd), c.address(3, c.etcd)}, ",")
+}
+
+func (c *cluster) status(args ...string) (string, error) {
+	return command(c.t.Context(), append([]string{"status", "--endpoints", c.endpoints(), "--shim-port", strconv.Itoa(c.shim), "--command-timeout", "1s"}, args...)...)
+}
+
+func good() healthsvc.Report {
+	return healthsvc.Report{
+		Identity: healthsvc.Identity{Leader: 0xa2, Term: 7},
+		Serving:  true, Quorum: true, LastProof: time.Now(), RoundTrip: 1500 * time.Microsecond,
+	}
+}
+
+func TestStatusShowsEveryMemberAndTheLeader(t *testing.T) {
+	c := newCluster(t)
+	c.member(1, c.shim, good())
+	c.member(2, c.etcd, good()) // in process
+	cut := healthsvc.Report{Identity: healthsvc.Identity{Leader: 0xa3, Term: 6}, Reason: healthsvc.ReasonNoQuorum}
+	c.member(3, c.shim, cut) // an ex-leader that still names itself
+	out, err := c.status()
+	if err != nil {
+		t.Errorf("status = %v, want success: two of three serve", err)
+	}
+	want := []string{
+		"ENDPOINT MEMBER STATUS REASON LEADER TERM PROOF AGE ROUND TRIP VIA",
+		c.address(1, c.etcd) + " a1 serving - a2 7",
+		c.address(2, c.etcd) + " a2 * serving - a2 7",
+		c.address(3, c.etcd) + " a3 not-serving no-quorum a3 6 - - shim",
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != len(want) {
+		t.Fatalf("status printed\n%s\nwant %d lines", out, len(want))
+	}
+	for i, line := range lines {
+		if got := strings.Join(strings.Fields(line), " "); !strings.HasPrefix(got, want[i]) {
+			t.Errorf("line %d is %q, want it to begin with %q", i, got, want[i])
+		}
+	}
+	if !strings.HasSuffix(lines[1], "1.5ms       shim") || !strings.HasSuffix(lines[2], "in-process") {
+		t.Errorf("status printed\n%s\nwant the round trip, and who answered", out)
+	}
+}
+
+func TestStatusInJSON(t *testing.T) {
+	c := newCluster(t)
+	c.member(1, c.shim, good())
+	c.member(2, c.shim, good())
+	out, err := c.status("-w", "json")
+	if err != nil {
+		t.Errorf("status = %v, want success: two of three serve", err)
+	}
+	var got statusJSON
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatalf("status printed %q: %v", out, err)
+	}
+	if got.Leader != "a2" || got.Term != 7 || got.Serving != 2 || got.Majority != 2 || len(got.Endpoints) != 3 {
+		t.Errorf("status = %+v, want leader a2 at term 7, two serving, three endpoints", got)
+	}
+	if e := got.Endpoints[1]; e.Member != "a2" || !e.IsLeader || e.Cluster != "c0ffee" || e.RoundTripMS != 1.5 || e.Via != "shim" {
+		t.Errorf("second endpoint = %+v, want the leader a2", e)
+	}
+	if e := got.Endpoints[2]; e.Status != "unreachable" || !strings.Contains(e.Error, "refused") || e.IsLeader {
+		t.Errorf("third endpoint = %+v, want unreachable, refused", e)
+	}
+}
+
+func TestStatusFailsWithoutAMajority(t *testing.T) {
+	c := newCluster(t)
+	c.member(1, c.shim, good())
+	c.serve(2, c.etcd, health.NewServer()) // a stock etcd: answers, without our services
+	out, err := c.status()
+	if err == nil || !strings.Contains(err.Error(), "1 of 3 endpoints serving, a majority is 2") {
+		t.Errorf("status = %v, want an error that counts", err)
+	}
+	for _, part := range []string{"no shim at " + c.address(2, c.shim), "unreachable"} {
+		if !strings.Contains(out, part) {
+			t.Errorf("status printed\n%s\nwant %q in it", out, part)
+		}
+	}
+}
+
+func TestStatusIsNotHeldUpByAPortThatSaysNothing(t *testing.T) {
+	c := newCluster(t)
+	silent, err := net.Listen("tcp", c.address(1, c.shim))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for host := 1; host <= 3; host++ {
+		c.member(host, c.etcd, good())
+	}
+	began := time.Now()
+	out, err := c.status("--command-timeout", "30s")
+	if err != nil || time.Since(began) > 10*time.Second {
+		t.Errorf("status = %v after %v, want success at once: the shims in process answer\n%s", err, time.Since(began), out)
+	}
+}
+
+func TestAMemberWithTwoAddressesCountsOnce(t *testing.T) {
+	serving := func(member uint64) answer {
+		return answer{via: viaShim, news: healthsvc.News{Status: healthsvc.StatusServing, Identity: healthsvc.Identity{Cluster: 1, Member: member, Leader: 1, Term: 2}}}
+	}
+	if c := judge([]answer{serving(1), serving(1), {}}); c.err() == nil || c.serving != 1 {
+		t.Errorf("judge counts %d serving, error %v; want 1 and an error: it is one member", c.serving, c.err())
+	}
+	if c := judge([]answer{serving(1), serving(2), {}}); c.err() != nil || c.leader != 1 {
+		t.Errorf("judge counts %d serving, leader %v, error %v; want 2, leader 1, none", c.serving, c.leader, c.err())
+	}
+	if c := judge([]answer{serving(1), {}, {}}); c.leader != 0 {
+		t.Errorf("judge names leader %v on the word of one of three, want none (F5)", c.leader)
+	}
+}
