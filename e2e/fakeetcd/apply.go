@@ -28,25 +28,38 @@ func (s *store) read(r *pb.RangeRequest, applied int64) (*pb.RangeResponse, erro
 	if r.CountOnly {
 		return resp, nil
 	}
+	if limit := r.Limit + 1; cutsBeforeSorting(r) && int64(len(kvs)) > limit {
+		kvs = kvs[:limit]
+	}
 	kvs = slices.DeleteFunc(kvs, func(kv *mvccpb.KeyValue) bool { return !inBounds(kv, r) })
 	sortRange(kvs, r)
 	if r.Limit > 0 && int64(len(kvs)) > r.Limit {
 		kvs, resp.More = kvs[:r.Limit], true
 	}
 	if r.KeysOnly {
-		kvs = withoutValues(kvs)
+		kvs = withoutValues(kvs, r.SortTarget == pb.RangeRequest_VALUE)
 	}
 	resp.Kvs = kvs
 	return resp, nil
 }
 
-// withoutValues returns what the index of keys holds: that is not the lease either.
-func withoutValues(kvs []*mvccpb.KeyValue) []*mvccpb.KeyValue {
+// cutsBeforeSorting reports whether etcd applies the limit in order of key, before it sorts: it
+// does where no order is named, although it then sorts in ascending order.
+func cutsBeforeSorting(r *pb.RangeRequest) bool {
+	filtered := r.MinModRevision != 0 || r.MaxModRevision != 0 || r.MinCreateRevision != 0 || r.MaxCreateRevision != 0
+	return r.Limit > 0 && r.SortOrder == pb.RangeRequest_NONE && !filtered
+}
+
+// withoutValues returns what etcd gives of keys alone. Where it need not look at the values it
+// answers from its index of keys, which does not have the leases.
+func withoutValues(kvs []*mvccpb.KeyValue, lease bool) []*mvccpb.KeyValue {
 	bare := make([]*mvccpb.KeyValue, len(kvs))
 	for i, kv := range kvs {
 		bare[i] = &mvccpb.KeyValue{
-			Key: kv.Key, Version: kv.Version,
-			CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision,
+			Key: kv.Key, Version: kv.Version, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision,
+		}
+		if lease {
+			bare[i].Lease = kv.Lease
 		}
 	}
 	return bare

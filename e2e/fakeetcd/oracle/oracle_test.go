@@ -97,7 +97,8 @@ func ask(ctx context.Context, conn *grpc.ClientConn, request proto.Message) (pro
 func alike(fake, real proto.Message) string {
 	return cmp.Diff(real, fake, protocmp.Transform(),
 		protocmp.IgnoreFields(&pb.ResponseHeader{}, "cluster_id", "member_id", "raft_term"),
-		protocmp.IgnoreFields(&pb.LeaseTimeToLiveResponse{}, "TTL"))
+		protocmp.IgnoreFields(&pb.LeaseTimeToLiveResponse{}, "TTL"),
+		protocmp.SortRepeatedFields(&pb.LeaseTimeToLiveResponse{}, "keys"))
 }
 
 func TestFakeAnswersAsARealServerDoes(t *testing.T) {
@@ -243,7 +244,8 @@ func (r *requests) txn(depth int) *pb.TxnRequest {
 	return tx
 }
 
-// ops returns the operations of one branch: no key is put twice, which would be refused.
+// ops returns the operations of one branch. No key is put twice: that is refused before anything
+// is applied, and the fake does not check it.
 func (r *requests) ops(depth int) []*pb.RequestOp {
 	ops := []*pb.RequestOp{}
 	for i := range r.IntN(4) {
@@ -254,7 +256,7 @@ func (r *requests) ops(depth int) []*pb.RequestOp {
 			ops = append(ops, &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: put}})
 		case n < 8:
 			ops = append(ops, &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: r.read()}})
-		case n < 9 && depth == 0:
+		case n < 9 && i+depth == 0:
 			ops = append(ops, &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: r.txn(depth + 1)}})
 		}
 	}
