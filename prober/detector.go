@@ -167,16 +167,18 @@ func (c *condition) bad(k kind, reason string, from, since time.Time) {
 	c.state, c.kind, c.reason, c.from, c.since = stateBad, k, reason, from, since
 }
 
-// since makes one stretch of what is one.
+// since makes one stretch of what is one. Bad with changing causes is one, except that a path
+// that lives again ends what its silence began: what the member says then is new evidence.
 func (d *detector) since(c *condition, now time.Time) {
-	if c.state == d.last.state && !d.last.since.IsZero() {
+	healed := d.last.kind == kindPath && c.kind == kindQuorum
+	if c.state == d.last.state && !d.last.since.IsZero() && !healed {
 		c.since = d.last.since
 		if c.state == stateBad {
 			c.from = d.last.from
 		}
 		return
 	}
-	if c.state != stateBad || c.since.IsZero() || c.since.After(now) {
+	if c.state != stateBad || c.since.IsZero() || c.since.After(now) || healed {
 		c.since = now
 	}
 }

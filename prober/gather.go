@@ -385,6 +385,7 @@ func (g *gather) checked(c *call, o outcome, now time.Time) {
 		g.selfAt = now
 	}
 	if !k.failing.IsZero() {
+		g.excuseProofs(k.answered)
 		k.failing, k.missed, k.refused = time.Time{}, time.Time{}, false
 		g.checkAt = earlier(g.checkAt, now.Add(g.t.recheck))
 		g.shim.soon(now)
@@ -392,6 +393,15 @@ func (g *gather) checked(c *call, o outcome, now time.Time) {
 	}
 	if !c.began.Before(k.answered) {
 		k.answered, k.answer = c.began, o.answer
+	}
+}
+
+// excuseProofs takes back what failed proofs said, now that the path is known to have been dead
+// at some time since it last answered: they may never have arrived. The next one tells.
+func (g *gather) excuseProofs(alive time.Time) {
+	if p := &g.ev.proof; p.failing.After(alive) {
+		p.failing, p.missed, p.noLeader = time.Time{}, time.Time{}, false
+		g.asked = true
 	}
 }
 

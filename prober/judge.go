@@ -230,7 +230,8 @@ func (j *judge) condemned(st *standing, c *condition, rest []sight, now time.Tim
 	for _, o := range rest {
 		fresh = fresh || j.witness(o) && shown(o.c, c.kind).After(c.from)
 	}
-	if !fresh || c.kind == kindQuorum && st.otherGood.After(c.since) && !c.heard.After(st.otherGood) {
+	common := st.otherGood.After(c.since)
+	if !fresh || common && (c.kind == kindPath && st.shared || c.kind == kindQuorum && !c.heard.After(st.otherGood)) {
 		r.compare = true
 		r.wake = soonest(r.wake, now.Add(j.t.look))
 	}
@@ -259,7 +260,7 @@ func (j *judge) hold(st *standing, c *condition, rest []sight) time.Duration {
 	case !st.otherGood.After(c.since):
 		return j.t.hold
 	case c.kind == kindPath && st.shared:
-		return j.t.hold + j.t.poll + j.t.timeout
+		return j.t.hold + j.t.first + j.t.poll + j.t.timeout // a connection has to be made, and used
 	case c.kind == kindPath, c.heard.After(st.otherGood) && j.behind(c, rest):
 		return j.t.hold
 	default:

@@ -144,10 +144,10 @@ func TestJudgeSuspectsTheClientWhenNoPathLives(t *testing.T) {
 	c.set("all", isBad(kindPath))
 	c.run(2 * time.Second)
 	c.set("b", isGood)
-	c.run(900 * ms)
-	c.want("a:suspect b:healthy", "our own network is only just back: a whole poll for the others")
+	c.run(1900 * ms)
+	c.want("a:suspect b:healthy", "our own network is only just back: time for the others to connect and answer a poll")
 	c.run(100 * ms)
-	c.want("a:unhealthy b:healthy", "a had its poll")
+	c.want("a:unhealthy b:healthy", "a had its time")
 }
 
 func TestJudgeExcusesWhatItSlept(t *testing.T) {

@@ -65,10 +65,7 @@ func newMembers(t *testing.T, shims bool, names ...string) *members {
 	for i, n := range names {
 		m := &member{name: n, id: uint64(i + 1), link: newLink(), stop: make(chan struct{}), authorities: make(map[string]bool), lis: make(map[string]*bufconn.Listener)}
 		etcd := grpc.NewServer()
-		pb.RegisterKVServer(etcd, m)
-		pb.RegisterMaintenanceServer(etcd, m)
-		pb.RegisterClusterServer(etcd, m)
-		healthpb.RegisterHealthServer(etcd, m)
+		m.register(etcd)
 		m.serve(n+":2379", etcd)
 		ms.hosts[n+":2379"] = m
 		if shims {
@@ -84,17 +81,7 @@ func newMembers(t *testing.T, shims bool, names ...string) *members {
 func (m *member) startShim(id uint64) {
 	m.shim = healthsvc.NewServer(healthsvc.ServerOptions{EmptyName: true})
 	m.report(true, "", id)
-	m.background(func(stop <-chan struct{}) {
-		for tick := time.NewTicker(100 * time.Millisecond); ; {
-			select {
-			case <-tick.C:
-				m.renew()
-			case <-stop:
-				tick.Stop()
-				return
-			}
-		}
-	})
+	m.background(m.keepProving)
 	s := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
 		m.note(ctx)
 		return h(ctx, req)
@@ -113,7 +100,45 @@ func (m *member) report(serving bool, reason healthsvc.Reason, id uint64) {
 	})
 }
 
-// renew is what a shim does all the time: a proof completes, and is published.
+// restartInProcess replaces etcd by one that carries the services in its own process.
+func (m *member) restartInProcess(t *testing.T) {
+	m.servers[0].Stop()
+	m.shim = healthsvc.NewServer(healthsvc.ServerOptions{})
+	m.say(true, "")
+	m.background(m.keepProving)
+	etcd := grpc.NewServer(grpc.ChainUnaryInterceptor(m.shim.UnaryServerInterceptor()), grpc.ChainStreamInterceptor(m.shim.StreamServerInterceptor()))
+	m.register(etcd)
+	m.serve(m.name+":2379", etcd)
+}
+
+// killShim ends the shim's process.
+func (m *member) killShim() {
+	m.set(func() { delete(m.lis, m.name+":2378") })
+	m.shim.Stop()
+	m.servers[len(m.servers)-1].Stop()
+}
+
+func (m *member) register(s *grpc.Server) {
+	pb.RegisterKVServer(s, m)
+	pb.RegisterMaintenanceServer(s, m)
+	pb.RegisterClusterServer(s, m)
+	healthpb.RegisterHealthServer(s, m)
+}
+
+// keepProving is what a shim does all the time.
+func (m *member) keepProving(stop <-chan struct{}) {
+	for tick := time.NewTicker(100 * time.Millisecond); ; {
+		select {
+		case <-tick.C:
+			m.renew()
+		case <-stop:
+			tick.Stop()
+			return
+		}
+	}
+}
+
+// renew: a proof completes, and is published.
 func (m *member) renew() {
 	m.set(func() {
 		if m.last.Serving {
