@@ -55,20 +55,46 @@ func TestLedgersOfEndpointsThatAreGoneAreDropped(t *testing.T) {
 	}
 }
 
-func TestPickOnARetiredLedgerWaitsInsteadOfSpinning(t *testing.T) {
+// bench is a policy with a table made by hand.
+func bench(t *testing.T, grade Grade, children ...balancer.Picker) (*policy, []*ledger) {
 	h := NewHub()
-	defer h.Close()
-	l := &ledger{address: "a"}
-	l.retire()
+	t.Cleanup(h.Close)
 	p := &policy{hub: h}
-	now := &table{graded: true, hub: h, seats: []place{{
-		address: "a", ledger: l, picker: readyChild{}, candidate: candidate{state: connectivity.Ready},
-	}}}
+	now := &table{graded: true, hub: h}
+	var ledgers []*ledger
+	for i, c := range children {
+		l := &ledger{address: string(rune('a' + i))}
+		ledgers = append(ledgers, l)
+		now.seats = append(now.seats, place{
+			address: l.address, ledger: l, picker: c,
+			candidate: candidate{grade: grade, state: connectivity.Ready},
+		})
+	}
 	now.decide()
 	p.table.Store(now)
-	ctx, c := h.Begin(context.Background(), ClassRead, "m")
-	defer c.Finish()
-	if _, err := (picker{p}).Pick(balancer.PickInfo{Ctx: ctx}); err != balancer.ErrNoSubConnAvailable {
+	return p, ledgers
+}
+
+// childFunc is the picker of one endpoint.
+type childFunc func()
+
+func (f childFunc) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+	f()
+	return balancer.PickResult{}, nil
+}
+
+func pickOn(t *testing.T, p *policy, class Class) (*Call, error) {
+	ctx, c := p.hub.Begin(context.Background(), class, "m")
+	t.Cleanup(c.Finish)
+	_, err := picker{p}.Pick(balancer.PickInfo{Ctx: ctx})
+	return c, err
+}
+
+func TestPickOnARetiredLedgerWaitsInsteadOfSpinning(t *testing.T) {
+	p, ledgers := bench(t, Unknown, childFunc(func() {}))
+	ledgers[0].retire()
+	c, err := pickOn(t, p, ClassRead)
+	if err != balancer.ErrNoSubConnAvailable {
 		t.Errorf("error %v, want %v until the next table comes", err, balancer.ErrNoSubConnAvailable)
 	}
 	if c.Sent() {
@@ -76,9 +102,32 @@ func TestPickOnARetiredLedgerWaitsInsteadOfSpinning(t *testing.T) {
 	}
 }
 
-// readyChild picks nothing in particular, at once.
-type readyChild struct{}
+func TestPickChoosesAgainWhenGradesChangeUnderIt(t *testing.T) {
+	var p *policy
+	swap := childFunc(func() { // between the choice and the filing
+		now := p.table.Load()
+		next := &table{graded: true, hub: now.hub, seats: now.seats[1:]}
+		next.decide()
+		p.table.Store(next)
+	})
+	p, ledgers := bench(t, Unknown, swap, childFunc(func() {}))
+	p.table.Load().next.Store(1) // the first one's turn
+	c, err := pickOn(t, p, ClassRead)
+	if err != nil || c.Address() != "b" || len(ledgers[0].calls()) != 0 {
+		t.Errorf("filed under %q (error %v), want b: a is out, and who ended its calls would have missed this one", c.Address(), err)
+	}
+}
 
-func (readyChild) Pick(balancer.PickInfo) (balancer.PickResult, error) {
-	return balancer.PickResult{}, nil
+func TestStreamIsChosenAndFiledInOneStep(t *testing.T) {
+	var p *policy
+	alone := childFunc(func() {
+		if p.opening.TryLock() {
+			p.opening.Unlock()
+			t.Error("a second stream could choose now, and would see the first one's place as free")
+		}
+	})
+	p, _ = bench(t, Healthy, alone)
+	if _, err := pickOn(t, p, ClassWatch); err != nil {
+		t.Errorf("Pick: %v", err)
+	}
 }
