@@ -31,6 +31,7 @@ func TestScenarios(t *testing.T) {
 				t.Fatal(err)
 			}
 			outs = append(outs, out)
+			t.Logf("moved: %v", out.Moves)
 			if out.Void != "" {
 				t.Errorf("%s: void: %s", sc.Does, out.Void)
 			}

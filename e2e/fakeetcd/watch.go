@@ -201,9 +201,9 @@ func (w *watcher) wants(e *mvccpb.Event) bool {
 	return true
 }
 
-// dress adds the previous value if the watch wants it.
+// dress adds the previous value if the watch wants it and it has not been compacted.
 func (w *watcher) dress(s *store, e *mvccpb.Event) *mvccpb.Event {
-	if !w.request.PrevKv {
+	if !w.request.PrevKv || e.Kv.ModRevision-1 < s.compacted {
 		return e
 	}
 	return &mvccpb.Event{Type: e.Type, Kv: e.Kv, PrevKv: s.get(string(e.Kv.Key), e.Kv.ModRevision-1)}

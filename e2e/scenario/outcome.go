@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorumwise/quorumwise/client"
 	"github.com/quorumwise/quorumwise/e2e/workload"
 )
 
@@ -15,10 +16,11 @@ type Outcome struct {
 	Scenario      string
 	Shim          string
 	Ours, Control workload.Figures
-	Elected       time.Duration // from the fault until another member led; 0: the leader stayed
-	ControlStuck  string        // how the control got stuck; "" if it did not
-	Violations    []string      // what our client did wrong
-	Void          string        // why the scenario shows nothing; "" if it does
+	Elected       time.Duration           // from the fault until another member led; 0: the leader stayed
+	Moves         map[client.MoveKind]int // what our client says that it moved
+	ControlStuck  string                  // how the control got stuck; "" if it did not
+	Violations    []string                // what our client did wrong
+	Void          string                  // why the scenario shows nothing; "" if it does
 }
 
 // OK says whether the scenario shows what it should.
@@ -58,8 +60,27 @@ func (o *Outcome) served(sc Scenario) {
 	if o.Ours.PutsFailed > 0 {
 		o.violate("%d Puts failed with an error that does not say that their outcome is unknown", o.Ours.PutsFailed)
 	}
-	if sc.Control == Unharmed && o.Ours.StreamsReopened > 0 {
-		o.violate("%d streams were opened again; want none: no member was bad", o.Ours.StreamsReopened)
+	if sc.Control == Unharmed {
+		o.unmoved()
+	}
+}
+
+// unmoved checks that nothing left a member that was good. A keepalive that an
+// election leaves unanswered may reopen its lease stream; nothing else may move.
+func (o *Outcome) unmoved() {
+	overdue := 0
+	for kind, n := range o.Moves {
+		if kind.Class == "lease" && kind.Reason == client.ReasonKeepalive {
+			overdue += n
+			continue
+		}
+		o.violate("%d moves of %s for %s; want none: no member was bad", n, kind.Class, kind.Reason)
+	}
+	if o.Ours.WatchesReopened > 0 {
+		o.violate("%d watch streams were opened again; want none: no member was bad", o.Ours.WatchesReopened)
+	}
+	if o.Ours.LeasesReopened > overdue {
+		o.violate("%d lease streams were opened again, of which only %d for an overdue keepalive", o.Ours.LeasesReopened, overdue)
 	}
 }
 

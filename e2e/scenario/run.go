@@ -79,13 +79,14 @@ func (st *Stage) play(ctx context.Context, sc Scenario, opts Options) (out Outco
 	if err != nil {
 		return out, err
 	}
+	moves := st.Client.Health().Moves
 	ours, control, history, err := st.gather(ctx)
 	if err != nil {
 		return out, err
 	}
 	reference := st.reference.Events()
 	out = Outcome{
-		Scenario: sc.Name, Shim: sc.Shim.String(), Elected: m.elected,
+		Scenario: sc.Name, Shim: sc.Shim.String(), Elected: m.elected, Moves: moves,
 		Ours:    workload.Measure(ours, st.Ours.Trace, reference, st.fault(st.Ours, m.cut, m.heal), client.IsOutcomeUnknown),
 		Control: workload.Measure(control, st.Control.Trace, reference, st.fault(st.Control, m.cut, m.heal), client.IsOutcomeUnknown),
 	}

@@ -31,7 +31,8 @@ type Figures struct {
 	WatchesClosed    int
 	Leases           int
 	LeasesLost       int
-	StreamsReopened  int           // watch and keepalive streams opened after the load had begun
+	WatchesReopened  int           // watch streams opened after the load had begun
+	LeasesReopened   int           // keepalive streams likewise
 	CallsBack        int           // calls on the member after the heal
 	StreamsBack      int           // streams opened on the member after the heal
 	LastCall         time.Duration // from the cut until the last new call went to the member before the heal; 0: none did
@@ -49,8 +50,14 @@ func Measure(rec Record, trace *Trace, reference []Event, fault Fault, unknown f
 	f.watchTimes(rec, reference)
 	attempts := trace.Attempts(func(a Attempt) bool { return !a.Began.After(rec.Ended) })
 	for _, a := range attempts {
-		if a.Stream() && a.Began.After(rec.Began) {
-			f.StreamsReopened++
+		if !a.Began.After(rec.Began) {
+			continue
+		}
+		switch a.Method {
+		case MethodWatch:
+			f.WatchesReopened++
+		case MethodKeepAlive:
+			f.LeasesReopened++
 		}
 	}
 	if fault.Address != "" && !fault.Cut.IsZero() {

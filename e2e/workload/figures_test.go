@@ -39,7 +39,7 @@ func TestFiguresOfAFaultCountOnlyTheMemberBehindIt(t *testing.T) {
 	got := Measure(rec, trace, nil, fault, nil)
 	want := Figures{
 		LastCall: ms(100), LastRead: ms(200), LastStream: ms(700), LastMutation: ms(600),
-		StreamsReopened: 3, CallsBack: 2, StreamsBack: 1,
+		WatchesReopened: 2, LeasesReopened: 1, CallsBack: 2, StreamsBack: 1,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("figures (-want +got):\n%s", d)

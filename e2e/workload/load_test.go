@@ -1,0 +1,89 @@
+package workload_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"github.com/quorumwise/quorumwise/e2e/cluster"
+	"github.com/quorumwise/quorumwise/e2e/workload"
+)
+
+// The machinery on a cluster without any fault: nothing to complain about, and
+// everything counted.
+func TestLoadOnAHealthyCluster(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	arrivals := new(workload.Arrivals)
+	c, err := cluster.Start(ctx, cluster.Config{
+		Members: 1, Dir: t.TempDir(),
+		Arrived: func(a cluster.Arrival) { arrivals.Add(a.Request) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	trace := new(workload.Trace)
+	cli := dial(t, c.Endpoints(), trace)
+	observer := dial(t, c.Endpoints(), new(workload.Trace))
+	ref, err := workload.StartReference(ctx, observer, observer, 10*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ref.Close()
+	load, err := workload.Start(ctx, workload.Config{Name: "app", Client: cli, Trace: trace, Observer: observer, Spread: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for load.Progress().Puts < 20 || load.Progress().Events < 50 {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("progress %+v; want 20 Puts and 50 events", load.Progress())
+		}
+	}
+	upTo, err := ref.Finish(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := load.Stop(ctx, upTo)
+	h, err := workload.ReadHistory(ctx, observer)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var bad []string
+	for _, w := range rec.Watches {
+		bad = append(bad, workload.CheckWatch(w.Name, w.Events, h.Between(rec.StartRev, upTo))...)
+	}
+	bad = append(bad, workload.CheckOnce(rec.Puts, h.Applied, arrivals.Counts())...)
+	bad = append(bad, workload.CheckReads(rec.Gets, rec.Puts)...)
+	for _, l := range rec.Leases {
+		bad = append(bad, workload.CheckLease(l)...)
+	}
+	if len(bad) > 0 {
+		t.Errorf("violations without any fault: %q", bad)
+	}
+	f := workload.Measure(rec, trace, ref.Events(), workload.Fault{}, func(error) bool { return false })
+	if f.GetsFailed+f.PutsFailed+f.PutsUnknown+f.LeasesLost+f.WatchesClosed+f.WatchesReopened+f.LeasesReopened != 0 {
+		t.Errorf("figures %+v; want nothing failed, lost or opened again", f)
+	}
+	sent := len(trace.Attempts(func(a workload.Attempt) bool { return a.Method == workload.MethodPut }))
+	if sent != len(rec.Puts) || len(h.Applied) < f.PutsAcked {
+		t.Errorf("%d Puts made, %d seen by the trace, %d acknowledged, %d in the history; want all of them counted", len(rec.Puts), sent, f.PutsAcked, len(h.Applied))
+	}
+}
+
+func dial(t *testing.T, endpoints []string, trace *workload.Trace) *clientv3.Client {
+	t.Helper()
+	cli, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{trace.DialOption()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cli.Close() })
+	return cli
+}
