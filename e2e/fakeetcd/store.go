@@ -13,7 +13,7 @@ import (
 // applied. No lock, no clock.
 type store struct {
 	revision  int64
-	compacted int64
+	compacted int64 // -1 while nothing has been
 	keys      map[string][]kvVersion // oldest first
 	history   []*mvccpb.Event        // in order; an event's revision is its ModRevision
 	attached  map[string]int64       // lease of a key
@@ -26,7 +26,7 @@ type kvVersion struct {
 }
 
 func newStore() *store {
-	return &store{revision: 1, keys: make(map[string][]kvVersion), attached: make(map[string]int64)}
+	return &store{revision: 1, compacted: -1, keys: make(map[string][]kvVersion), attached: make(map[string]int64)}
 }
 
 // get returns a key as it was at a revision, nil if it was not there.
