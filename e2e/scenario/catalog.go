@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/quorumwise/quorumwise/client"
@@ -31,6 +32,14 @@ func heal(wait time.Duration) Step {
 	return Step{Text: "heal the network", Mark: Mended, Wait: wait, Do: func(_ context.Context, st *Stage) error { st.Cluster.Heal(); return nil }}
 }
 
+func cutLink(ctx context.Context, st *Stage) error {
+	leader, err := st.Cluster.WaitLeader(ctx)
+	if err == nil {
+		st.Cluster.CutLink(st.Target, leader)
+	}
+	return err
+}
+
 // All lists every scenario.
 func All() []Scenario {
 	scs := []Scenario{
@@ -57,7 +66,7 @@ func All() []Scenario {
 		{
 			Name: "link-to-leader-cut", Target: Follower, Budget: noQuorum,
 			Does:  "only the link between a follower and the leader is cut; the third member hears both",
-			Steps: fault("cut the link to the leader", func(st *Stage) { st.Cluster.CutLink(st.Target, st.Cluster.Leader()) }),
+			Steps: []Step{{Text: "cut the link to the leader", Mark: Fault, Wait: faultLasts, Do: cutLink}, heal(afterwards)},
 		},
 		{
 			Name: "client-cut", Target: Follower, Budget: unreachable,
@@ -95,7 +104,7 @@ func All() []Scenario {
 	for i := range scs {
 		scs[i].Shim = cluster.ShimSidecar
 	}
-	return append(append(scs, shims()...), elections()...)
+	return slices.Concat(scs, shims(), elections(), upkeep())
 }
 
 // shims are the scenarios about the shims themselves.

@@ -28,6 +28,8 @@ const (
 	// Unharmed: nothing happens to it, and nothing may happen to ours: no stream
 	// is moved.
 	Unharmed
+	// Open: nothing is expected of it; ours must lose nothing.
+	Open
 )
 
 // Step is one thing that happens, and how long it is then left to work.
