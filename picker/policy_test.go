@@ -876,7 +876,7 @@ func TestEverythingAtOnce(t *testing.T) {
 			side.get()
 			_ = side.conn.Close()
 		})
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(150 * time.Millisecond)
 		close(stop)
 		wg.Wait()
 		r.res.UpdateState(stateOf(addrs(3)))
