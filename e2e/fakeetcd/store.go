@@ -13,7 +13,7 @@ import (
 // applied. No lock, no clock.
 type store struct {
 	revision  int64
-	compacted int64 // -1 while nothing has been
+	compacted int64                  // -1 while nothing has been
 	keys      map[string][]kvVersion // oldest first
 	history   []*mvccpb.Event        // in order; an event's revision is its ModRevision
 	attached  map[string]int64       // lease of a key
