@@ -121,6 +121,7 @@ type Cluster struct {
 	lessor    *lessor
 	index     uint64 // newest entry of the log
 	alarms    []*pb.AlarmMember
+	inherit   bool // proposals outlive the leader that they were forwarded to
 	requests  []Request
 	arrivals  map[string]int
 	tokens    int       // how many were handed out
@@ -229,6 +230,10 @@ func (c *Cluster) Elect(index int, without time.Duration) {
 	now := time.Now()
 	c.change(func() { c.consensus.schedule(index, now, now.Add(without)) })
 }
+
+// InheritProposals says what becomes of proposals in flight when the leader is lost: they had
+// reached a majority, so the next leader commits them, or (the default) they are lost with it.
+func (c *Cluster) InheritProposals(inherit bool) { c.change(func() { c.inherit = inherit }) }
 
 // CutLink cuts the link between two members, both ways; HealLink undoes it.
 func (c *Cluster) CutLink(a, b int) {

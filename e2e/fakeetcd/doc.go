@@ -13,8 +13,8 @@
 // Consensus takes no time, unless a latency is set.
 //
 // Guarantees: all methods may be called concurrently; faults are in force when the method returns;
-// Close leaves no goroutine. Everything is deterministic: nothing is random, and no time passes
-// that was not asked for.
+// Close leaves no goroutine. No delay, fault or election is random, and no time passes that was not
+// asked for; only the order of what happens at one instant is the scheduler's.
 //
 // Importing the package changes one variable of clientv3 that would keep a bubble's time from
 // advancing while a watch is open; see bubble.go. It is for tests only.

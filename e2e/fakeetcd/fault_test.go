@@ -164,6 +164,64 @@ func TestProposalForwardedToALostLeaderHangsForSevenSeconds(t *testing.T) {
 	})
 }
 
+func TestProposalIsCommittedByTheNextLeaderIfItInheritsIt(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, c *Cluster, _ *clientv3.Client) {
+		c.InheritProposals(true)
+		cli := only(t, c, c.Member(1))
+		c.Elect(2, time.Second)
+		began := time.Now()
+		if _, err := cli.Put(t.Context(), "k", "v"); err != nil || time.Since(began) != time.Second {
+			t.Errorf("Put took %v, error %v; want it committed by the new leader after 1 s", time.Since(began), err)
+		}
+	})
+}
+
+func TestOneCutLinkToTheLeaderLeavesOneFollowerLeaderless(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, c *Cluster, _ *clientv3.Client) {
+		c.CutLink(0, 1)
+		time.Sleep(time.Minute)
+		for i, want := range []bool{true, false, true} {
+			if got := c.Member(i).Live(); got != want {
+				t.Errorf("member %d: live %v, want %v (F3)", i, got, want)
+			}
+		}
+		if c.Term() != 2 {
+			t.Errorf("term %d, want 2: the others see a leader and do not elect", c.Term())
+		}
+		c.HealLink(0, 1)
+		if !c.Member(1).Live() {
+			t.Error("the follower is not live after the link is back")
+		}
+	})
+}
+
+func TestConnectionsAreResetAndComeBack(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, c *Cluster, _ *clientv3.Client) {
+		m := c.Member(1)
+		wch := only(t, c, m).Watch(t.Context(), "k")
+		synctest.Wait()
+		if n := m.Connections(); n != 1 {
+			t.Errorf("%d connections, want 1", n)
+		}
+		m.ResetConnections()
+		time.Sleep(10 * time.Second)
+		c.Put("k", "v")
+		expect(t, wch, "the watch is resumed on a new connection", "PUT k=v")
+	})
+}
+
+func TestMemberListNamesWhatIsAdvertised(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, c *Cluster, cli *clientv3.Client) {
+		c.Member(2).Advertise("http://0.0.0.0:2379")
+		if err := cli.Sync(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+		if got := cli.Endpoints()[2]; got != "http://0.0.0.0:2379" {
+			t.Errorf("third endpoint %q, want the address that leads nowhere (F24)", got)
+		}
+	})
+}
+
 func TestShortCutLosesNoProposal(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, c *Cluster, _ *clientv3.Client) {
 		cli := only(t, c, c.Member(1))

@@ -271,7 +271,8 @@ func (m *Member) prove(ctx context.Context) error {
 // propose waits until the log takes an entry by way of the member, and applies it. A member that
 // knows no leader keeps the entry until there is one. One that still names a leader forwards it to
 // that leader, and if that one has been lost, the entry is lost with it: nobody tells, and the call
-// hangs until the request timeout. A cut too short to change the leader loses nothing.
+// hangs until the request timeout. A cut too short to change the leader loses nothing, and with
+// InheritProposals neither does an election.
 func (m *Member) propose(ctx context.Context, apply func() error) error {
 	m.c.mu.Lock()
 	epoch, forwarded, disk := m.node().epoch, m.node().leader != none, m.disk
@@ -281,7 +282,8 @@ func (m *Member) propose(ctx context.Context, apply func() error) error {
 	}
 	return m.await(ctx, requestTimeout, rpctypes.ErrGRPCTimeout, func() (bool, error) {
 		now := time.Now()
-		if !m.c.consensus.live(m.index, now) || forwarded && m.node().epoch != epoch {
+		lost := forwarded && m.node().epoch != epoch && !m.c.inherit
+		if lost || !m.c.consensus.live(m.index, now) {
 			return false, nil
 		}
 		m.c.index++
