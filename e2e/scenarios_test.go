@@ -31,7 +31,7 @@ func TestScenarios(t *testing.T) {
 				t.Fatal(err)
 			}
 			outs = append(outs, out)
-			t.Logf("moved: %v", out.Moves)
+			t.Logf("moved: %v; the machine was late by %v, at worst %v", out.Moves, out.Lateness.Typical, out.Lateness.Worst)
 			if out.Void != "" {
 				t.Errorf("%s: void: %s", sc.Does, out.Void)
 			}

@@ -18,6 +18,7 @@ type Outcome struct {
 	Ours, Control workload.Figures
 	Elected       time.Duration           // from the fault until another member led; 0: the leader stayed
 	Moves         map[client.MoveKind]int // what our client says that it moved
+	Lateness      Lateness                // of the machine
 	ControlStuck  string                  // how the control got stuck; "" if it did not
 	Violations    []string                // what our client did wrong
 	Void          string                  // why the scenario shows nothing; "" if it does
@@ -55,26 +56,29 @@ func (o *Outcome) consistent(ours workload.Record, h workload.History, arrived m
 // served checks what the user of our client must not have noticed.
 func (o *Outcome) served(sc Scenario) {
 	if o.Ours.GetsFailed > 0 {
-		o.violate("%d of %d Gets failed; a read can always be sent again", o.Ours.GetsFailed, o.Ours.Gets)
+		o.violate("%d of %d Gets failed; a read can always be sent again: %v", o.Ours.GetsFailed, o.Ours.Gets, o.Ours.Failures)
 	}
 	if o.Ours.PutsFailed > 0 {
-		o.violate("%d Puts failed with an error that does not say that their outcome is unknown", o.Ours.PutsFailed)
+		o.violate("%d Puts failed with an error that does not say that their outcome is unknown: %v", o.Ours.PutsFailed, o.Ours.Failures)
 	}
 	if sc.Control == Unharmed {
 		o.unmoved()
 	}
 }
 
-// unmoved checks that nothing left a member that was good. A keepalive that an
-// election leaves unanswered may reopen its lease stream; nothing else may move.
+// unmoved checks that no stream left a member that was good. A keepalive that an
+// election leaves unanswered may reopen its lease stream. Single calls may be sent
+// again or given up: the leader was lost, whatever the members are.
 func (o *Outcome) unmoved() {
 	overdue := 0
 	for kind, n := range o.Moves {
-		if kind.Class == "lease" && kind.Reason == client.ReasonKeepalive {
+		switch {
+		case kind.Class == "read" || kind.Class == "mutation":
+		case kind.Class == "lease" && kind.Reason == client.ReasonKeepalive:
 			overdue += n
-			continue
+		default:
+			o.violate("%d moves of %s for %s; want none: no member was bad", n, kind.Class, kind.Reason)
 		}
-		o.violate("%d moves of %s for %s; want none: no member was bad", n, kind.Class, kind.Reason)
 	}
 	if o.Ours.WatchesReopened > 0 {
 		o.violate("%d watch streams were opened again; want none: no member was bad", o.Ours.WatchesReopened)

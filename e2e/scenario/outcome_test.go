@@ -47,6 +47,8 @@ func TestJudgeCatchesEveryKindOfPlantedFailure(t *testing.T) {
 			out: Outcome{Ours: workload.Figures{WatchesReopened: 1}}},
 		{name: "an overdue keepalive may reopen its stream", sc: calm,
 			out: Outcome{Moves: map[client.MoveKind]int{overdue: 1}, Ours: workload.Figures{LeasesReopened: 1}}},
+		{name: "a read may be sent again in an election", sc: calm,
+			out: Outcome{Moves: map[client.MoveKind]int{{Class: "read", Reason: "no-quorum"}: 1}}},
 		{name: "a lease stream opened again for nothing", sc: calm, say: "2 lease streams were opened again",
 			out: Outcome{Moves: map[client.MoveKind]int{overdue: 1}, Ours: workload.Figures{LeasesReopened: 2}}},
 		{name: "the member is not used again", sc: Scenario{Control: Unharmed, Returns: true}, say: "after the heal 7 calls and 0 streams",

@@ -72,7 +72,13 @@ func (st *Stage) play(ctx context.Context, sc Scenario, opts Options) (out Outco
 	if err := sleep(ctx, steady); err != nil {
 		return out, err
 	}
+	var late Lateness
+	var measuring sync.WaitGroup
+	measure, stop := context.WithCancel(ctx)
+	measuring.Go(func() { late = measureLateness(measure) })
 	m, err := st.steps(ctx, sc, opts)
+	stop()
+	measuring.Wait()
 	if opts.Ended != nil {
 		opts.Ended()
 	}
@@ -86,7 +92,7 @@ func (st *Stage) play(ctx context.Context, sc Scenario, opts Options) (out Outco
 	}
 	reference := st.reference.Events()
 	out = Outcome{
-		Scenario: sc.Name, Shim: sc.Shim.String(), Elected: m.elected, Moves: moves,
+		Scenario: sc.Name, Shim: sc.Shim.String(), Elected: m.elected, Moves: moves, Lateness: late,
 		Ours:    workload.Measure(ours, st.Ours.Trace, reference, st.fault(st.Ours, m.cut, m.heal), client.IsOutcomeUnknown),
 		Control: workload.Measure(control, st.Control.Trace, reference, st.fault(st.Control, m.cut, m.heal), client.IsOutcomeUnknown),
 	}

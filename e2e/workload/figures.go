@@ -28,6 +28,7 @@ type Figures struct {
 	PutsUnknown      int // by the error: it may or may not have been applied
 	PutsFailed       int // by the error: any other
 	PutMax           time.Duration
+	Failures         map[string]int // the errors behind GetsFailed and PutsFailed, by text
 	WatchesClosed    int
 	Leases           int
 	LeasesLost       int
@@ -72,6 +73,7 @@ func (f *Figures) countOps(rec Record, unknown func(error) bool) {
 		f.GetMax = max(f.GetMax, g.Took(rec.Ended))
 		if g.Err != nil {
 			f.GetsFailed++
+			f.fail(g.Err)
 		}
 	}
 	for _, p := range rec.Puts {
@@ -84,8 +86,16 @@ func (f *Figures) countOps(rec Record, unknown func(error) bool) {
 			f.PutsUnknown++
 		default:
 			f.PutsFailed++
+			f.fail(p.Err)
 		}
 	}
+}
+
+func (f *Figures) fail(err error) {
+	if f.Failures == nil {
+		f.Failures = make(map[string]int)
+	}
+	f.Failures[err.Error()]++
 }
 
 func (f *Figures) countStreams(rec Record) {

@@ -94,7 +94,8 @@ func TestCallsAreCountedByOutcome(t *testing.T) {
 		},
 	}
 	got := Measure(rec, &Trace{}, nil, Fault{}, func(err error) bool { return errors.Is(err, moved) })
-	want := Figures{Gets: 3, GetsFailed: 1, GetMax: ms(4000), PutsAcked: 1, PutsUnknown: 2, PutsFailed: 1, PutMax: ms(100)}
+	want := Figures{Gets: 3, GetsFailed: 1, GetMax: ms(4000), PutsAcked: 1, PutsUnknown: 2, PutsFailed: 1, PutMax: ms(100),
+		Failures: map[string]int{"x": 2}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("figures (-want +got), a call that has not returned counts until the end:\n%s", d)
 	}
