@@ -371,6 +371,59 @@ func TestFollowExcusesItsOwnSleep(t *testing.T) {
 	})
 }
 
+func TestFollowTakesTheLatestOfThePushesItWasTooSlowFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := NewServer(ServerOptions{})
+		srv.Publish(Report{Serving: true})
+		conn, _ := serve(t, srv)
+		busy := false
+		d, _ := follow(t, conn, FollowConfig{Tell: func(n News) {
+			if busy || n.Heard.Sub(n.Since) < time.Second {
+				return
+			}
+			busy = true
+			for _, ok := range []bool{false, true, false, true} {
+				srv.Publish(Report{Serving: ok})
+				time.Sleep(time.Millisecond)
+			}
+		}})
+		time.Sleep(5 * time.Second)
+		if got := d.statuses(); !busy || got != "serving" {
+			t.Errorf("told %q, want serving throughout: what it had no time for is over", got)
+		}
+	})
+}
+
+// lingering is a connection whose calls end a while after their context.
+type lingering struct {
+	grpc.ClientConnInterface
+	open atomic.Int64
+}
+
+func (l *lingering) Invoke(ctx context.Context, _ string, _, _ any, _ ...grpc.CallOption) error {
+	l.open.Add(1)
+	defer l.open.Add(-1)
+	<-ctx.Done()
+	time.Sleep(time.Second)
+	return ctx.Err()
+}
+
+func (l *lingering) NewStream(ctx context.Context, _ *grpc.StreamDesc, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+	return nil, l.Invoke(ctx, "", nil, nil)
+}
+
+func TestFollowLeavesNoCallBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &lingering{}
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		err := Follow(ctx, conn, FollowConfig{Tell: func(News) {}})
+		if got := conn.open.Load(); got != 0 || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Follow returned %v with %d calls open, want the deadline and none", err, got)
+		}
+	})
+}
+
 func TestFollowObeysNudges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := &scripted{}

@@ -526,6 +526,26 @@ func TestFollowerCoalescesNudges(t *testing.T) {
 	}
 }
 
+func TestFollowerMeasuresOnlyPollsThatWaitedForNothingElse(t *testing.T) {
+	s := begin(t, FollowConfig{}).wake()
+	s.after(140*ms).answer(wireServing, member)
+	if got := s.f.news.PathRTT; got != 0 {
+		t.Errorf("PathRTT = %v after the first answer, want 0: it waited for the connection", got)
+	}
+	s.untilPoll()
+	s.wake() // missed
+	s.untilPoll()
+	s.after(140*ms).answer(wireServing, member)
+	if got := s.f.news.PathRTT; got != 0 {
+		t.Errorf("PathRTT = %v after a miss, want 0: the connection may be a new one", got)
+	}
+	s.untilPoll()
+	s.after(2*ms).answer(wireServing, member)
+	if got := s.f.news.PathRTT; got != 2*ms {
+		t.Errorf("PathRTT = %v, want 2ms", got)
+	}
+}
+
 // FuzzFollower feeds any order of inputs and wants the promises kept that hold always.
 func FuzzFollower(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})

@@ -118,6 +118,17 @@ func TestReportTooOldIsNotRepeated(t *testing.T) {
 	})
 }
 
+func TestReportTooOldIsNotRepeatedWhenItsTimerIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := NewServer(ServerOptions{Validity: time.Second})
+		conn, _ := serve(t, srv)
+		srv.Publish(Report{Serving: true})
+		srv.expiry.Stop() // as a starved process would not run it
+		time.Sleep(time.Second)
+		wantStatus(t, conn, ServiceServing, wireNotServing, ReasonStale, "who asks finds out without the timer")
+	})
+}
+
 // wantPushAfter wants the next push to take exactly d; only in a bubble.
 func wantPushAfter(t *testing.T, stream healthpb.Health_WatchClient, want healthpb.HealthCheckResponse_ServingStatus, d time.Duration, why string) {
 	t.Helper()
@@ -264,6 +275,16 @@ func TestInterceptorsLeaveEtcdsOwnNamesAlone(t *testing.T) {
 	list, err = healthpb.NewHealthClient(conn).List(t.Context(), &healthpb.HealthListRequest{})
 	if err != nil || len(list.GetStatuses()) != 2 {
 		t.Errorf("List after our Stop = %v, %v; want etcd's two", list.GetStatuses(), err)
+	}
+}
+
+func TestMergedListNeverTakesEtcdsEmptyName(t *testing.T) {
+	srv := NewServer(ServerOptions{EmptyName: true})
+	g := grpc.NewServer(grpc.UnaryInterceptor(srv.UnaryServerInterceptor()))
+	healthpb.RegisterHealthServer(g, health.NewServer())
+	list, err := healthpb.NewHealthClient(dial(t, g)).List(t.Context(), &healthpb.HealthListRequest{})
+	if got := list.GetStatuses()[""].GetStatus(); err != nil || got != wireServing {
+		t.Errorf("List has the empty name as %v, %v; want etcd's own SERVING, not our NOT_SERVING", got, err)
 	}
 }
 

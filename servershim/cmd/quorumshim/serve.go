@@ -34,7 +34,7 @@ func newServeCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&cfg.EtcdEndpoint, "etcd-endpoint", "http://127.0.0.1:2379", "client URL of the member beside this shim")
+	f.StringVar(&cfg.EtcdEndpoint, "etcd-endpoint", "127.0.0.1:2379", "client URL of the member beside this shim, http, https or unix; without a scheme https if --cacert or --cert is given")
 	f.StringVar(&cfg.CACert, "cacert", "", "roots by which to verify etcd, PEM (default: the system's)")
 	f.StringVar(&cfg.Cert, "cert", "", "client certificate towards etcd, PEM")
 	f.StringVar(&cfg.Key, "key", "", "key of --cert, PEM")
