@@ -92,6 +92,12 @@ func TestDetectorFollowsTheEvidence(t *testing.T) {
 			{s, misses, stateBad, ReasonUnreachable, SourceShim, s},
 			{s, then(serving, answers(answerOK)), stateGood, "", SourceShim, 2 * s},
 		},
+		"what a member says once its path lives again is new evidence": {
+			{0, then(serving, answers(answerOK)), stateGood, "", SourceShim, 0},
+			{s, misses, stateBad, ReasonUnreachable, SourceShim, s},
+			{s, then(notServing("no-quorum"), answers(answerOK)), stateBad, "no-quorum", SourceShim, 2 * s},
+			{s, misses, stateBad, ReasonUnreachable, SourceShim, 2 * s}, // but not the other way round
+		},
 		"no leader outweighs a shim's SERVING": {
 			{0, then(serving, answers(answerNoLeader)), stateBad, ReasonNoLeader, SourceShim, 0},
 		},

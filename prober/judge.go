@@ -161,7 +161,7 @@ func (j *judge) witness(s sight) bool {
 	return s.c.state == stateGood && !j.foreign(s) && j.standings[s.address].ejected.IsZero()
 }
 
-// compared keeps account of how the other endpoints did.
+// compared keeps account of how the other endpoints did, seen from one of them.
 func (j *judge) compared(st *standing, c *condition, rest []sight) {
 	since, paths := time.Time{}, false
 	for _, o := range rest {

@@ -408,6 +408,11 @@ func (s *sim) line(fields []string) error {
 	case fields[1] == "client":
 		pause, err := time.ParseDuration(fields[3])
 		s.now = s.now.Add(pause)
+		for _, e := range s.ends {
+			for i := range e.flying { // the network stood still as well
+				e.flying[i].at = e.flying[i].at.Add(pause)
+			}
+		}
 		return err
 	}
 	for _, e := range s.ends {

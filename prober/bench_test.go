@@ -1,0 +1,44 @@
+package prober
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// BenchmarkTurn is what one prober of five endpoints pays for one change at any of them: the
+// cost that 2,000 probers of a process pay each (F31). At steady state nobody pays it.
+func BenchmarkTurn(b *testing.B) {
+	j, now := newJudge(scaled(Config{})), time.Unix(1000, 0)
+	var seen []sight
+	for i := range 5 {
+		seen = append(seen, sight{fmt.Sprintf("10.0.0.%d:2379", i), &condition{state: stateGood, since: now, proven: now, answered: now}})
+	}
+	bad := &condition{state: stateBad, kind: kindQuorum, since: now, from: now}
+	good := seen[0].c
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		seen[0].c = good
+		if i%2 == 0 {
+			seen[0].c = bad
+		}
+		now = now.Add(time.Millisecond)
+		j.rule(now, seen)
+	}
+}
+
+// BenchmarkStep is what one probe pays for one answer, however many probers share it.
+func BenchmarkStep(b *testing.B) {
+	g, d := newGather(scaled(Config{}), true, func() float64 { return 0 }), detector{expire: time.Second}
+	now := time.Unix(1000, 0)
+	b.ReportAllocs()
+	for b.Loop() {
+		now = now.Add(500 * time.Millisecond)
+		for _, o := range g.tick(now, 0) {
+			if o.do == doCheck {
+				g.done(o.id, outcome{result: resultAnswered, answer: answerOK}, now)
+			}
+		}
+		d.step(&g.ev, now)
+	}
+}
