@@ -28,6 +28,18 @@
 // linearizable read. A shim that is gone, that speaks for another member, or that
 // never existed is no evidence against its member.
 //
+// A condemned endpoint returns at once when its shim says SERVING and the path
+// answers. Without a shim it takes three linearizable reads in a row; a health service
+// that says SERVING, or a connection that works, is not enough. What was condemned
+// by our own evidence again and again waits 1 s, 2 s, up to a minute, unless nothing
+// else is left.
+//
+// # Defaults
+//
+// A path check every 500 ms with a deadline of 150 ms, or of what the measured round
+// trip asks for; 300 ms from suspect to unhealthy. From a silent cut to Unhealthy
+// that is 950 ms at most with a shim; without one, 2 s from a loss of quorum.
+//
 // # Concurrency
 //
 // All methods may be called by any goroutine. A Prober has one goroutine, which
@@ -44,6 +56,6 @@
 // # Limits
 //
 // Times are for clusters with an election timeout of up to 1 s, and scale with
-// Config.ElectionTimeout beyond that. Evidence counters (ProofAge, RoundTrip) are
-// as of the last change of any verdict.
+// Config.ElectionTimeout beyond that. ProofAge, RoundTrip and Evidence of a
+// Verdict are as of its last change, or at most 10 s old.
 package prober

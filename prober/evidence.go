@@ -49,7 +49,6 @@ type checks struct {
 	answered time.Time // when the newest answered check began; zero: never
 	failing  time.Time // when the first check that was missed since the last answer began; zero: none
 	missed   time.Time // when that was noticed
-	refused  bool      // the newest failure was a refused or broken connection, not silence
 	rtt      time.Duration
 }
 

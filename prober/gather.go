@@ -73,7 +73,7 @@ type gather struct {
 	proving  time.Time // when the newest proof began
 	asked    bool      // a proof was asked for
 	compared time.Time // when a comparison was last asked for
-	outed    time.Time // since when a return depends on proofs; zero: none does
+	outed    time.Time // since when somebody holds the endpoint condemned; zero: nobody does
 
 	dialed   time.Time     // when the connection to etcd's port was made
 	live     bool          // it has answered
@@ -130,7 +130,7 @@ func (g *gather) overdue(now time.Time, out []order) []order {
 		c.missed = true
 		switch c.do {
 		case doCheck:
-			if g.missedCheck(c.began, now, false) {
+			if g.missedCheck(c.began, now) {
 				g.checkAt = now
 				out = append(out, order{do: doNudge})
 			}
@@ -142,9 +142,8 @@ func (g *gather) overdue(now time.Time, out []order) []order {
 }
 
 // missedCheck files a check without an answer; it reports whether it is the first.
-func (g *gather) missedCheck(began, now time.Time, refused bool) bool {
+func (g *gather) missedCheck(began, now time.Time) bool {
 	k := &g.ev.check
-	k.refused = refused
 	if !k.failing.IsZero() || began.Before(k.answered) {
 		return false
 	}
@@ -314,12 +313,12 @@ func (g *gather) proofDue(now time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
+// observeEvery is rare while a report says that all is well, and of the right member.
 func (g *gather) observeEvery() time.Duration {
 	d := g.t.observeSoon
-	if s := g.ev.shim.news.Status; s == healthsvc.StatusServing && !g.ev.self.Learner && !g.ev.self.Removed &&
-		!foreign(g.ev.shim.news.Identity, g.ev.self) {
-		d = g.t.observe
-	} else if g.ev.inproc.news.Status == healthsvc.StatusServing && !g.ev.self.Learner && !g.ev.self.Removed {
+	shim, etcd := g.ev.shim.news, g.ev.inproc.news
+	serving := shim.Status == healthsvc.StatusServing && !foreign(shim.Identity, g.ev.self) || etcd.Status == healthsvc.StatusServing
+	if serving && !g.ev.self.Learner && !g.ev.self.Removed {
 		d = g.t.observe
 	}
 	return d - time.Duration(g.rnd()*float64(d)/10)
@@ -368,12 +367,12 @@ func (g *gather) checked(c *call, o outcome, now time.Time) {
 	case resultAnswered:
 	case resultBroken:
 		g.live = false
-		if g.missedCheck(c.began, now, true) {
+		if g.missedCheck(c.began, now) {
 			g.checkAt = now
 		}
 		return
 	default:
-		g.missedCheck(c.began, now, false)
+		g.missedCheck(c.began, now)
 		return
 	}
 	if c.sample {
@@ -386,7 +385,7 @@ func (g *gather) checked(c *call, o outcome, now time.Time) {
 	}
 	if !k.failing.IsZero() {
 		g.excuseProofs(k.answered)
-		k.failing, k.missed, k.refused = time.Time{}, time.Time{}, false
+		k.failing, k.missed = time.Time{}, time.Time{}
 		g.checkAt = earlier(g.checkAt, now.Add(g.t.recheck))
 		g.shim.soon(now)
 		g.etcd.soon(now)

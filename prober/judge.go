@@ -181,7 +181,6 @@ func (j *judge) compared(st *standing, c *condition, rest []sight) {
 	} else if !paths {
 		st.shared = true
 	}
-
 }
 
 // grade is the one place that decides a grade.

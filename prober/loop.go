@@ -88,6 +88,9 @@ func (b *bench) publish(now time.Time, r ruling, sights []sight) {
 			continue
 		}
 		v.Evidence = line(sights[i].c, now)
+		if v.Reason == ReasonNoLeader && sights[i].c.state != stateBad {
+			v.Evidence += "; but a call was answered no leader"
+		}
 		changed = changed || i >= len(before.Verdicts) || !same(*v, before.Verdicts[i])
 		b.report(&b.seats[i], sights[i].c, *v, r)
 	}

@@ -15,6 +15,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/test/bufconn"
@@ -40,10 +42,11 @@ type member struct {
 	pb.UnimplementedClusterServer
 	healthpb.UnimplementedHealthServer
 
-	name string
-	id   uint64
-	link *link
-	shim *healthsvc.Server // nil: none
+	name  string
+	id    uint64
+	link  *link
+	creds credentials.TransportCredentials
+	shim  *healthsvc.Server // nil: none
 
 	mu          sync.Mutex
 	stalled     chan struct{} // proofs wait for its closing; nil: they complete
@@ -61,10 +64,15 @@ type member struct {
 }
 
 func newMembers(t *testing.T, shims bool, names ...string) *members {
+	return newMembersWith(t, shims, func(string) credentials.TransportCredentials { return insecure.NewCredentials() }, names...)
+}
+
+func newMembersWith(t *testing.T, shims bool, creds func(name string) credentials.TransportCredentials, names ...string) *members {
 	ms := &members{hosts: make(map[string]*member)}
 	for i, n := range names {
 		m := &member{name: n, id: uint64(i + 1), link: newLink(), stop: make(chan struct{}), authorities: make(map[string]bool), lis: make(map[string]*bufconn.Listener)}
-		etcd := grpc.NewServer()
+		m.creds = creds(n)
+		etcd := grpc.NewServer(grpc.Creds(m.creds))
 		m.register(etcd)
 		m.serve(n+":2379", etcd)
 		ms.hosts[n+":2379"] = m
@@ -82,7 +90,7 @@ func (m *member) startShim(id uint64) {
 	m.shim = healthsvc.NewServer(healthsvc.ServerOptions{EmptyName: true})
 	m.report(true, "", id)
 	m.background(m.keepProving)
-	s := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
+	s := grpc.NewServer(grpc.Creds(m.creds), grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
 		m.note(ctx)
 		return h(ctx, req)
 	}))
