@@ -63,6 +63,10 @@ func (c *Cluster) Freeze(m *Member) {
 // are reset, so that both ends connect again at once.
 func (c *Cluster) Heal() { c.network.Heal() }
 
+// Held lists the directions that carry nothing now. Nodes are named as members and
+// views are.
+func (c *Cluster) Held() []relay.Direction { return c.network.Held() }
+
 // Faults lists what is held now, one line for each direction.
 func (c *Cluster) Faults() []string {
 	var lines []string

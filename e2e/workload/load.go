@@ -58,9 +58,12 @@ type Load struct {
 	watches []*watch // fixed after Start
 	leases  []*lease // fixed after Start
 
-	mu   sync.Mutex
-	gets []Op
-	puts []Op
+	mu      sync.Mutex
+	gets    []Op
+	puts    []Op
+	waiting map[*Op]bool // calls that have not returned
+	slow    int
+	failed  int
 }
 
 // Start returns when the watches and leases stand on as many members as wanted and
@@ -72,7 +75,7 @@ func Start(ctx context.Context, cfg Config) (*Load, error) {
 	if cfg.RequestTimeout == 0 {
 		cfg.RequestTimeout = 5 * time.Second
 	}
-	l := &Load{cfg: cfg}
+	l := &Load{cfg: cfg, waiting: make(map[*Op]bool)}
 	l.ctx, l.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	l.opCtx, l.cancelOps = context.WithCancel(asUser(l.ctx))
 	if err := l.open(ctx); err != nil {
@@ -161,7 +164,7 @@ func (l *Load) repeat(every time.Duration, do func()) {
 func (l *Load) get(timeout time.Duration) {
 	ctx, cancel := l.bound(timeout)
 	defer cancel()
-	op := Op{Began: time.Now()}
+	op := l.begin("")
 	resp, err := l.cfg.Client.Get(ctx, putPrefix+l.cfg.Name)
 	if err == nil {
 		op.Revision = resp.Header.Revision
@@ -172,7 +175,7 @@ func (l *Load) get(timeout time.Duration) {
 func (l *Load) put(id string, timeout time.Duration) {
 	ctx, cancel := l.bound(timeout)
 	defer cancel()
-	op := Op{ID: id, Began: time.Now()}
+	op := l.begin(id)
 	resp, err := l.cfg.Client.Put(ctx, putPrefix+l.cfg.Name, id)
 	if err == nil {
 		op.Revision = resp.Header.Revision
@@ -188,46 +191,30 @@ func (l *Load) bound(timeout time.Duration) (context.Context, context.CancelFunc
 	return context.WithTimeout(l.opCtx, timeout)
 }
 
+func (l *Load) begin(id string) *Op {
+	op := &Op{ID: id, Began: time.Now()}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting[op] = true
+	return op
+}
+
 // keep files a call. One that ended because the load did has not returned.
-func (l *Load) keep(ops *[]Op, op Op, err error) {
+func (l *Load) keep(ops *[]Op, op *Op, err error) {
+	now := time.Now()
 	if err == nil || l.opCtx.Err() == nil {
-		op.Ended, op.Err = time.Now(), err
+		op.Ended, op.Err = now, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	*ops = append(*ops, op)
-}
-
-// Progress is how far a running load has come.
-type Progress struct {
-	Events     int       // delivered by all watches together
-	LastEvent  time.Time // on the watch that has been silent for longest
-	Gets, Puts int       // returned, with or without an error
-}
-
-// Progress may be called while the load runs.
-func (l *Load) Progress() Progress {
-	l.mu.Lock()
-	p := Progress{Gets: len(l.gets), Puts: len(l.puts)}
-	l.mu.Unlock()
-	for i, w := range l.watches {
-		n, last := w.progress()
-		p.Events += n
-		if i == 0 || last.Before(p.LastEvent) {
-			p.LastEvent = last
-		}
+	delete(l.waiting, op)
+	*ops = append(*ops, *op)
+	if op.Took(now) > Slow {
+		l.slow++
 	}
-	return p
-}
-
-func (w *watch) progress() (int, time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	n := len(w.rec.Events)
-	if n == 0 {
-		return 0, time.Time{}
+	if op.Err != nil {
+		l.failed++
 	}
-	return n, w.rec.Events[n-1].At
 }
 
 // Stop ends the workers, gives the watches until ctx ends to deliver revision upTo,
@@ -262,7 +249,7 @@ type watch struct {
 func (l *Load) addWatch(ctx context.Context, i int) error {
 	w := &watch{rec: WatchRecord{Name: fmt.Sprintf("%s/%d", l.cfg.Name, i)}, moved: make(chan struct{}, 1)}
 	// clientv3 opens a stream for each distinct metadata.
-	wctx := metadata.AppendToOutgoingContext(l.ctx, "e2e-watch", w.rec.Name)
+	wctx := metadata.AppendToOutgoingContext(l.ctx, watchHeader, w.rec.Name)
 	ch := l.cfg.Client.Watch(wctx, eventPrefix, clientv3.WithPrefix(), clientv3.WithRev(l.startRev+1), clientv3.WithCreatedNotify())
 	select {
 	case resp, ok := <-ch:
@@ -324,7 +311,16 @@ func (w *watch) reached(revision int64) bool {
 // lease is one lease with a lessor, and so a keepalive stream, of its own.
 type lease struct {
 	lessor clientv3.Lease
-	rec    LeaseRecord
+
+	mu  sync.Mutex
+	rec LeaseRecord
+}
+
+// note changes the record.
+func (le *lease) note(change func(*LeaseRecord)) {
+	le.mu.Lock()
+	defer le.mu.Unlock()
+	change(&le.rec)
 }
 
 func (l *Load) addLease(ctx context.Context, i int) error {
@@ -363,9 +359,9 @@ func (l *Load) follow(le *lease, ch <-chan *clientv3.LeaseKeepAliveResponse) {
 		case _, ok := <-ch:
 			switch {
 			case ok:
-				le.rec.Answers = append(le.rec.Answers, time.Now())
+				le.note(func(r *LeaseRecord) { r.Answers = append(r.Answers, time.Now()) })
 			case l.ctx.Err() == nil:
-				le.rec.ClosedAt = time.Now()
+				le.note(func(r *LeaseRecord) { r.ClosedAt = time.Now() })
 				fallthrough
 			default:
 				return
@@ -383,7 +379,8 @@ func (l *Load) look(le *lease, within time.Duration) {
 	defer cancel()
 	resp, err := l.cfg.Observer.TimeToLive(ctx, clientv3.LeaseID(le.rec.ID))
 	if err == nil {
-		le.rec.TTLs = append(le.rec.TTLs, TTL{At: time.Now(), Remaining: time.Duration(resp.TTL) * time.Second})
+		ttl := TTL{At: time.Now(), Remaining: time.Duration(resp.TTL) * time.Second}
+		le.note(func(r *LeaseRecord) { r.TTLs = append(r.TTLs, ttl) })
 	}
 }
 

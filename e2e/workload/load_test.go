@@ -2,6 +2,7 @@ package workload_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -72,9 +73,36 @@ func TestLoadOnAHealthyCluster(t *testing.T) {
 	if f.GetsFailed+f.PutsFailed+f.PutsUnknown+f.LeasesLost+f.WatchesClosed+f.WatchesReopened+f.LeasesReopened != 0 {
 		t.Errorf("figures %+v; want nothing failed, lost or opened again", f)
 	}
+	checkProgress(t, load.Progress(), rec, trace)
 	sent := len(trace.Attempts(func(a workload.Attempt) bool { return a.Method == workload.MethodPut }))
 	if sent != len(rec.Puts) || len(h.Applied) < f.PutsAcked {
 		t.Errorf("%d Puts made, %d seen by the trace, %d acknowledged, %d in the history; want all of them counted", len(rec.Puts), sent, f.PutsAcked, len(h.Applied))
+	}
+}
+
+// What a display shows while the load runs is what the record says at its end.
+func checkProgress(t *testing.T, p workload.Progress, rec workload.Record, trace *workload.Trace) {
+	t.Helper()
+	if p.Gets != len(rec.Gets) || p.Puts != len(rec.Puts) || p.Failed != 0 || len(p.Waiting) != 0 {
+		t.Errorf("progress at the end: %d Gets, %d Puts, %d failed, %d waiting; want %d, %d, 0, 0", p.Gets, p.Puts, p.Failed, len(p.Waiting), len(rec.Gets), len(rec.Puts))
+	}
+	var got, want []string
+	for _, a := range trace.Attempts(func(a workload.Attempt) bool { return a.Method == workload.MethodWatch }) {
+		got = append(got, a.Watch)
+	}
+	for i, w := range rec.Watches {
+		want = append(want, w.Name)
+		if n := len(w.Events); p.Watches[i] != (workload.WatchProgress{Name: w.Name, Last: w.Events[n-1].At}) {
+			t.Errorf("progress of watch %s: %+v; want its last event, at %v", w.Name, p.Watches[i], w.Events[n-1].At)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("watch streams of %q in the trace, want those of %q", got, want)
+	}
+	for i, l := range p.Leases {
+		if l.Lost || len(p.Leases) != len(rec.Leases) {
+			t.Errorf("progress of lease %s: %+v; want it kept", rec.Leases[i].Name, l)
+		}
 	}
 }
 

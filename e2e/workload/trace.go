@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/stats"
 )
 
@@ -27,10 +28,14 @@ type Attempt struct {
 	Began   time.Time // its headers were written
 	Ended   time.Time // zero while it is open
 	Err     error     // how it ended
+	Watch   string    // of a watch stream of a Load: the name of the watch
 }
 
 // Stream says whether the attempt is a watch or keepalive stream.
 func (a Attempt) Stream() bool { return a.Method == MethodWatch || a.Method == MethodKeepAlive }
+
+// watchHeader names the watch whose stream carries it.
+const watchHeader = "e2e-watch"
 
 // Trace records every attempt of etcd's API that a client makes for a Load; calls
 // that are not a load's are left out. Its zero value works; give it to the client
@@ -66,8 +71,8 @@ func (t *Trace) Open(method string) []string {
 	return addrs
 }
 
-func (t *Trace) begin(method, address string) *Attempt {
-	a := &Attempt{Method: method, Address: address, Began: time.Now()}
+func (t *Trace) begin(method, address string, md metadata.MD) *Attempt {
+	a := &Attempt{Method: method, Address: address, Began: time.Now(), Watch: strings.Join(md.Get(watchHeader), " ")}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.attempts = append(t.attempts, a)
@@ -122,7 +127,7 @@ func (h tracer) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	defer t.mu.Unlock()
 	switch s := s.(type) {
 	case *stats.OutHeader:
-		t.filed = h.trace.begin(t.method, address(s.RemoteAddr))
+		t.filed = h.trace.begin(t.method, address(s.RemoteAddr), s.Header)
 	case *stats.End:
 		if t.filed != nil {
 			h.trace.end(t.filed, s.Error)
