@@ -489,3 +489,28 @@ type countingHandler struct {
 func (c countingHandler) Handle(context.Context, slog.Record) error { c.lines.Add(1); return nil }
 
 func (c countingHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func TestShimOfPromotedLearnerSettlesFirst(t *testing.T) {
+	f := healthy()
+	run(t, f, Config{}, func(t *testing.T, s *Shim) {
+		settled(t, s)
+		f.set(func(f *fakeSource) { f.seen.Learner = true })
+		within(t, s, 600*time.Millisecond, "it is a learner", because(healthsvc.ReasonLearner))
+		time.Sleep(10 * time.Second)
+		f.set(func(f *fakeSource) { f.seen.Learner = false })
+		within(t, s, 200*time.Millisecond, "promoted, it settles", because(healthsvc.ReasonSettling))
+		within(t, s, 400*time.Millisecond, "then it serves", serving)
+	})
+}
+
+// A completed proof says by itself that the member is up to date; indexes that
+// are told no more must not keep it out.
+func TestShimDoesNotWaitForIndexesThatAreToldNoMore(t *testing.T) {
+	f := healthy()
+	f.seen.RaftIndex, f.seen.AppliedIndex = 1000, 10
+	run(t, f, Config{}, func(t *testing.T, s *Shim) {
+		within(t, s, time.Second, "catching up", because(healthsvc.ReasonCatchingUp))
+		f.set(func(f *fakeSource) { f.observe = hangs })
+		within(t, s, 1500*time.Millisecond, "it serves by its proofs", serving)
+	})
+}
