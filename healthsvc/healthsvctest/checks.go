@@ -426,7 +426,7 @@ func answersAreWhole(s *session) error {
 			}
 		}
 	})
-	for range 500 {
+	for range 200 {
 		got, md, err := s.check(healthsvc.ServiceServing)
 		if err != nil {
 			return err

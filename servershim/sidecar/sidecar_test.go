@@ -249,9 +249,9 @@ func TestSidecarToleratesFrequentKeepalives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var member etcd
 		member.start(t, nil)
-		r := run(t, Config{}, member.dial)
+		r := run(t, Config{ElectionTimeout: 50 * time.Second}, member.dial) // proofs are rare, and the test short
 		client, dials := r.client(t, nil, grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: time.Second, PermitWithoutStream: true}))
-		time.Sleep(3 * time.Second)
+		time.Sleep(2 * time.Minute)
 		want(t, client, healthsvc.ServiceLive, serving, "", "connects")
 		time.Sleep(10 * time.Minute)
 		want(t, client, healthsvc.ServiceLive, serving, "", "still connected")
