@@ -181,7 +181,7 @@ func (s *Sidecar) Run(ctx context.Context) error {
 	if s.metrics != nil {
 		running.Go(func() { failed <- s.metrics.server.Serve(s.metrics.lis) })
 	}
-	s.cfg.Logger.Info("serving", "listen", s.lis.Addr(), "etcd", s.conn.Target())
+	s.cfg.Logger.Info("listening", "address", s.lis.Addr(), "etcd", s.conn.Target())
 
 	err := s.untilEnd(ctx, failed)
 	stopShim() // ends the watches, so that the connections can end

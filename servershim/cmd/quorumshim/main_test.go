@@ -176,7 +176,7 @@ func (l *lines) Write(p []byte) (int, error) {
 func TestServeEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	log := &lines{met: make(chan struct{}), wat: "serving"}
+	log := &lines{met: make(chan struct{}), wat: "listening"}
 	cmd := newCommand()
 	cmd.SetArgs([]string{
 		"serve", "--etcd-endpoint", "http://127.0.0.1:1", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
