@@ -24,7 +24,19 @@ import (
 	"github.com/quorumwise/quorumwise/servershim"
 )
 
-// config is of one member on loopback ports that the kernel chooses.
+// freePort was free a moment ago. With two client listeners embed.Etcd does not
+// tell which of its ports is whose.
+func freePort(t testing.TB) string {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lis.Close()
+	return lis.Addr().String()
+}
+
+// config is of one member on loopback ports.
 func config(t testing.TB, scheme string) *embed.Config {
 	t.Helper()
 	cfg := embed.NewConfig()
@@ -32,7 +44,7 @@ func config(t testing.TB, scheme string) *embed.Config {
 	cfg.LogLevel = "panic"
 	cfg.UnsafeNoFsync = true
 	cfg.TickMs, cfg.ElectionMs = 10, 100
-	client := url.URL{Scheme: scheme, Host: "127.0.0.1:0"}
+	client := url.URL{Scheme: scheme, Host: freePort(t)}
 	peer := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
@@ -74,7 +86,7 @@ func start(t testing.TB, scheme string, changes ...func(*embed.Config)) (member,
 	if scheme == "https" {
 		creds = credentials.NewTLS(&tls.Config{InsecureSkipVerify: true})
 	}
-	return m, s, dial(t, e.Clients[0].Addr().String(), creds)
+	return m, s, dial(t, cfg.ListenClientUrls[0].Host, creds)
 }
 
 func dial(t testing.TB, address string, creds credentials.TransportCredentials) *grpc.ClientConn {
@@ -106,7 +118,9 @@ func check(t testing.TB, conn *grpc.ClientConn, service string) (healthpb.Health
 // watch opens a stream and reads until it has seen want.
 func watch(t testing.TB, conn *grpc.ClientConn, service string, want healthpb.HealthCheckResponse_ServingStatus) healthpb.Health_WatchClient {
 	t.Helper()
-	stream, err := healthpb.NewHealthClient(conn).Watch(t.Context(), &healthpb.HealthCheckRequest{Service: service}, grpc.WaitForReady(true))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	stream, err := healthpb.NewHealthClient(conn).Watch(ctx, &healthpb.HealthCheckRequest{Service: service}, grpc.WaitForReady(true))
 	if err != nil {
 		t.Fatalf("Watch %q: %v", service, err)
 	}
