@@ -97,7 +97,7 @@ func fieldError(field string, got any, want string) error {
 }
 
 // Validity is what to give healthsvc.ServerOptions for a shim with that Interval
-// (zero: the default one): the age of a report at which the shim's own loop
+// (zero: the default one at an ElectionTimeout of 1 s): the age of a report at which the shim's own loop
 // counts as standing still. It is ten intervals, at least a second.
 func Validity(interval time.Duration) time.Duration {
 	return max(10*interval, time.Second)

@@ -1,6 +1,7 @@
 package inproc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ func Attach(cfg *embed.Config, sc servershim.Config) (*Shim, error) {
 	}
 	srv := healthsvc.NewServer(healthsvc.ServerOptions{
 		EmptyName: true, // for Serve; the interceptors leave that name to etcd
-		Validity:  servershim.Validity(sc.Interval),
+		Validity:  servershim.Validity(cmp.Or(sc.Interval, sc.ElectionTimeout/10)), // as Interval's default
 	})
 	src := new(source)
 	core, err := servershim.New(src, srv, sc)
