@@ -51,7 +51,7 @@ func Attach(cfg *embed.Config, sc servershim.Config) (*Shim, error) {
 		sc.ElectionTimeout = time.Duration(cfg.ElectionMs) * time.Millisecond
 	}
 	srv := healthsvc.NewServer(healthsvc.ServerOptions{
-		EmptyName: true, // for Serve; the interceptors leave that name to etcd
+		EmptyName: true,                                                            // for Serve; the interceptors leave that name to etcd
 		Validity:  servershim.Validity(cmp.Or(sc.Interval, sc.ElectionTimeout/10)), // as Interval's default
 	})
 	src := new(source)
