@@ -29,8 +29,13 @@ func elections() []Scenario {
 	}
 }
 
-// calm is the time between two changes of leader.
-const calm = 500 * time.Millisecond
+// The time between two changes of leader. A transfer takes milliseconds. An
+// election leaves everybody without a leader for about two seconds: leases of 5 s,
+// also those of the official client, need the cluster back for longer than that.
+const (
+	afterTransfer = 500 * time.Millisecond
+	afterElection = 2500 * time.Millisecond
+)
 
 func transfers(n int) Step {
 	return Step{Text: fmt.Sprintf("transfer leadership, %d times", n), Wait: 2 * time.Second, Do: func(ctx context.Context, st *Stage) error {
@@ -41,7 +46,7 @@ func transfers(n int) Step {
 			if err := st.Cluster.TransferLeader(ctx, st.Cluster.Followers()[0]); err != nil {
 				return err
 			}
-			if err := sleep(ctx, calm); err != nil {
+			if err := sleep(ctx, afterTransfer); err != nil {
 				return err
 			}
 		}
@@ -58,7 +63,7 @@ func forced(n int) Step {
 			if _, err := st.Cluster.ForceElection(ctx); err != nil {
 				return err
 			}
-			if err := sleep(ctx, calm); err != nil {
+			if err := sleep(ctx, afterElection); err != nil {
 				return err
 			}
 		}

@@ -11,11 +11,17 @@ import (
 // stuckAfter is the wait that makes a control stuck: more than any election.
 const stuckAfter = 2500 * time.Millisecond
 
+// stillMost is how long a cluster may be without a leader before what its clients
+// lose is its own doing: a lease of 5 s, less the third that may have passed since
+// its last keepalive.
+const stillMost = 5 * time.Second * 2 / 3
+
 // Outcome is what a scenario has shown.
 type Outcome struct {
 	Scenario      string
 	Shim          string
 	Ours, Control workload.Figures
+	Still         time.Duration           // the longest time in which no write went through at all
 	Elected       time.Duration           // from the fault until another member led; 0: the leader stayed
 	Moves         map[client.MoveKind]int // what our client says that it moved
 	Lateness      Lateness                // of the machine
@@ -31,6 +37,9 @@ func (o *Outcome) judge(sc Scenario, ours workload.Record, h workload.History, a
 	o.ControlStuck, _ = o.Control.Stuck(stuckAfter + o.Elected)
 	if sc.Control == Stuck && o.ControlStuck == "" {
 		o.Void = fmt.Sprintf("the official client was not stuck: lag %v, longest Get %v, no lease lost", o.Control.Lag, o.Control.GetMax)
+	}
+	if o.Still > stillMost {
+		o.Void = fmt.Sprintf("the cluster itself stood still for %v: no client could have kept its leases", shown(o.Still))
 	}
 	o.consistent(ours, h, arrived)
 	o.served(sc)

@@ -30,6 +30,7 @@ func TestJudgeCatchesEveryKindOfPlantedFailure(t *testing.T) {
 		{name: "control not stuck", sc: cut, out: Outcome{Control: workload.Figures{Lag: stuckAfter}}, void: true},
 		{name: "control stuck by the election alone", sc: cut, void: true,
 			out: Outcome{Elected: time.Second, Control: workload.Figures{GetMax: stuckAfter + time.Second}}},
+		{name: "the cluster stood still", sc: calm, out: Outcome{Still: stillMost + 1}, void: true},
 		{name: "control may be well when nothing is bad", sc: calm},
 		{name: "a Get failed", sc: calm, out: Outcome{Ours: workload.Figures{Gets: 5, GetsFailed: 1}}, say: "1 of 5 Gets failed"},
 		{name: "a Put failed", sc: calm, out: Outcome{Ours: workload.Figures{PutsFailed: 1}}, say: "1 Puts failed"},

@@ -2,10 +2,14 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/quorumwise/quorumwise/client"
 	"github.com/quorumwise/quorumwise/e2e/workload"
@@ -93,9 +97,10 @@ func (st *Stage) play(ctx context.Context, sc Scenario, opts Options) (out Outco
 	reference := st.reference.Events()
 	out = Outcome{
 		Scenario: sc.Name, Shim: sc.Shim.String(), Elected: m.elected, Moves: moves, Lateness: late,
-		Ours:    workload.Measure(ours, st.Ours.Trace, reference, st.fault(st.Ours, m.cut, m.heal), client.IsOutcomeUnknown),
-		Control: workload.Measure(control, st.Control.Trace, reference, st.fault(st.Control, m.cut, m.heal), client.IsOutcomeUnknown),
+		Ours:    workload.Measure(ours, st.Ours.Trace, reference, st.fault(st.Ours, m.cut, m.heal), outcomeUnknown),
+		Control: workload.Measure(control, st.Control.Trace, reference, st.fault(st.Control, m.cut, m.heal), outcomeUnknown),
 	}
+	out.Still = workload.Silence(reference, ours.Began, ours.Ended)
 	out.judge(sc, ours, history, st.arrivals.Counts())
 	return out, nil
 }
@@ -152,6 +157,14 @@ func (st *Stage) gather(ctx context.Context) (ours, control workload.Record, h w
 	both.Wait()
 	h, err = workload.ReadHistory(ctx, st.writer)
 	return ours, control, h, err
+}
+
+// outcomeUnknown says of an error of a mutation that it may have been applied: ours
+// says so, or a server that gave up waiting for it.
+func outcomeUnknown(err error) bool {
+	return client.IsOutcomeUnknown(err) || slices.ContainsFunc([]error{
+		rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrTimeoutDueToConnectionLost, rpctypes.ErrLeaderChanged,
+	}, func(e error) bool { return errors.Is(err, e) })
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

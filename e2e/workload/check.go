@@ -92,7 +92,7 @@ func CheckLease(l LeaseRecord) []string {
 		bad.add("lease %s (%x): its keepalive channel closed at %s", l.Name, l.ID, l.ClosedAt.Format(clock))
 	}
 	for _, ttl := range l.TTLs {
-		if ttl.Remaining <= 0 {
+		if ttl.Remaining < 0 { // whole seconds: 0 is less than one left
 			bad.add("lease %s (%x) was gone at %s", l.Name, l.ID, ttl.At.Format(clock))
 			break
 		}

@@ -112,6 +112,7 @@ func TestCheckLeaseCatchesALostLease(t *testing.T) {
 		say   string
 	}{
 		{"kept", LeaseRecord{TTLs: alive}, ""},
+		{"less than a second left", LeaseRecord{TTLs: append(alive, TTL{At: at(900)})}, ""},
 		{"channel closed", LeaseRecord{TTLs: alive, ClosedAt: at(600)}, "channel closed at 12:00:00.600"},
 		{"gone at the server", LeaseRecord{TTLs: append(alive, TTL{At: at(900), Remaining: -time.Second})}, "was gone at 12:00:00.900"},
 	} {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
 // Never stands for a duration that did not end before the fault did.
@@ -51,7 +53,7 @@ func Measure(rec Record, trace *Trace, reference []Event, fault Fault, unknown f
 	f.watchTimes(rec, reference)
 	attempts := trace.Attempts(func(a Attempt) bool { return !a.Began.After(rec.Ended) })
 	for _, a := range attempts {
-		if !a.Began.After(rec.Began) {
+		if !a.Began.After(rec.Began) || refused(a) {
 			continue
 		}
 		switch a.Method {
@@ -65,6 +67,13 @@ func Measure(rec Record, trace *Trace, reference []Event, fault Fault, unknown f
 		f.leaving(attempts, fault)
 	}
 	return f
+}
+
+// refused says that a server turned a stream away at once because it knew no
+// leader: clientv3 asks again until there is one, and no stream has moved.
+func refused(a Attempt) bool {
+	const atOnce = 500 * time.Millisecond
+	return a.Stream() && !a.Ended.IsZero() && a.Ended.Sub(a.Began) < atOnce && errors.Is(rpctypes.Error(a.Err), rpctypes.ErrNoLeader)
 }
 
 func (f *Figures) countOps(rec Record, unknown func(error) bool) {
@@ -116,16 +125,11 @@ func (f *Figures) countStreams(rec Record) {
 // delivered count as late until the end.
 func (f *Figures) watchTimes(rec Record, reference []Event) {
 	for _, w := range rec.Watches {
-		last := rec.Began
+		f.Silence = max(f.Silence, Silence(w.Events, rec.Began, rec.Ended))
 		arrived := make(map[int64]time.Time, len(w.Events))
 		for _, e := range w.Events {
 			arrived[e.Revision] = e.At
-			if e.At.After(last) && !e.At.After(rec.Ended) {
-				f.Silence = max(f.Silence, e.At.Sub(last))
-				last = e.At
-			}
 		}
-		f.Silence = max(f.Silence, rec.Ended.Sub(last))
 		for _, e := range reference {
 			if e.Revision <= rec.StartRev || e.At.After(rec.Ended) {
 				continue
@@ -137,6 +141,19 @@ func (f *Figures) watchTimes(rec Record, reference []Event) {
 			f.Lag = max(f.Lag, at.Sub(e.At))
 		}
 	}
+}
+
+// Silence is the longest time without an event between two moments.
+func Silence(events []Event, from, to time.Time) time.Duration {
+	var longest time.Duration
+	last := from
+	for _, e := range events {
+		if e.At.After(last) && !e.At.After(to) {
+			longest = max(longest, e.At.Sub(last))
+			last = e.At
+		}
+	}
+	return max(longest, to.Sub(last))
 }
 
 // leaving measures when the client has left the member behind the fault.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
@@ -55,6 +56,19 @@ func TestWhatStaysOnTheBadMemberIsNever(t *testing.T) {
 	got := Measure(Record{Began: at(0), Ended: at(10_000)}, trace, nil, fault, nil)
 	if got.LastStream != Never || got.LastRead != Never {
 		t.Errorf("last stream %v, last read %v; want Never for both: they outlasted the fault", got.LastStream, got.LastRead)
+	}
+}
+
+func TestAStreamRefusedForWantOfALeaderHasNotMoved(t *testing.T) {
+	refusal := attempt(MethodKeepAlive, "x", 200, 210)
+	refusal.Err = rpctypes.ErrGRPCNoLeader
+	ended := attempt(MethodKeepAlive, "x", 300, 4000) // it stood, until the server ended it
+	ended.Err = rpctypes.ErrGRPCNoLeader
+	other := attempt(MethodKeepAlive, "x", 5000, 5010)
+	other.Err = rpctypes.ErrGRPCTimeout
+	trace := &Trace{attempts: []*Attempt{refusal, ended, other}}
+	if got := Measure(Record{Began: at(100), Ended: at(9000)}, trace, nil, Fault{}, nil).LeasesReopened; got != 2 {
+		t.Errorf("%d lease streams opened again, want 2: only the refusal at once is none", got)
 	}
 }
 

@@ -47,7 +47,7 @@ type LeaseRecord struct {
 // TTL is a lease's remaining life at one moment.
 type TTL struct {
 	At        time.Time
-	Remaining time.Duration // not positive: the lease is gone
+	Remaining time.Duration // whole seconds, rounded down; negative: the lease is gone
 }
 
 // Record is all that one load has seen.
