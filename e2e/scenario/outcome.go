@@ -33,7 +33,9 @@ type Outcome struct {
 // OK says whether the scenario shows what it should.
 func (o Outcome) OK() bool { return o.Void == "" && len(o.Violations) == 0 }
 
-func (o *Outcome) judge(sc Scenario, ours workload.Record, h workload.History, arrived map[string]int) {
+// judge compares with the history up to revision upTo, for which the watches were
+// waited: a write that was given up may still be applied after that.
+func (o *Outcome) judge(sc Scenario, ours workload.Record, h workload.History, upTo int64, arrived map[string]int) {
 	o.ControlStuck, _ = o.Control.Stuck(stuckAfter + o.Elected)
 	if sc.Control == Stuck && o.ControlStuck == "" {
 		o.Void = fmt.Sprintf("the official client was not stuck: lag %v, longest Get %v, no lease lost", o.Control.Lag, o.Control.GetMax)
@@ -41,16 +43,16 @@ func (o *Outcome) judge(sc Scenario, ours workload.Record, h workload.History, a
 	if o.Still > stillMost {
 		o.Void = fmt.Sprintf("the cluster itself stood still for %v: no client could have kept its leases", shown(o.Still))
 	}
-	o.consistent(ours, h, arrived)
+	o.consistent(ours, h, upTo, arrived)
 	o.served(sc)
 	o.left(sc)
 }
 
 // consistent checks what must hold whatever happens.
-func (o *Outcome) consistent(ours workload.Record, h workload.History, arrived map[string]int) {
-	want := h.Between(ours.StartRev, lastRevision(h))
+func (o *Outcome) consistent(ours workload.Record, h workload.History, upTo int64, arrived map[string]int) {
+	want := workload.Between(h.Events, ours.StartRev, upTo)
 	for _, w := range ours.Watches {
-		o.Violations = append(o.Violations, workload.CheckWatch(w.Name, w.Events, want)...)
+		o.Violations = append(o.Violations, workload.CheckWatch(w.Name, workload.Between(w.Events, ours.StartRev, upTo), want)...)
 		if w.Closed != nil {
 			o.violate("watch %s: %v", w.Name, w.Closed)
 		}
@@ -119,13 +121,6 @@ func (o *Outcome) left(sc Scenario) {
 
 func (o *Outcome) violate(format string, args ...any) {
 	o.Violations = append(o.Violations, fmt.Sprintf(format, args...))
-}
-
-func lastRevision(h workload.History) int64 {
-	if len(h.Events) == 0 {
-		return 0
-	}
-	return h.Events[len(h.Events)-1].Revision
 }
 
 // shown prints a duration for people.

@@ -57,6 +57,9 @@ func TestJudgeCatchesEveryKindOfPlantedFailure(t *testing.T) {
 		{name: "an event lost", sc: calm, say: "never delivered revision 5",
 			ours:    workload.Record{StartRev: 4, Watches: []workload.WatchRecord{{Name: "w"}}},
 			history: workload.History{Events: []workload.Event{{Revision: 4, Value: "old"}, {Revision: 5, Value: "x"}}}},
+		{name: "a write that was given up may be applied after the end", sc: calm,
+			ours:    workload.Record{StartRev: 5, Watches: []workload.WatchRecord{{Name: "w"}}},
+			history: workload.History{Events: []workload.Event{{Revision: 6, Value: "late"}}}},
 		{name: "a lease lost", sc: calm, say: "its keepalive channel closed",
 			ours: workload.Record{Leases: []workload.LeaseRecord{{Name: "l", ClosedAt: time.Now()}}}},
 		{name: "a Put applied twice", sc: calm, say: "applied 2 times",
@@ -65,7 +68,7 @@ func TestJudgeCatchesEveryKindOfPlantedFailure(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			out := tc.out
-			out.judge(tc.sc, tc.ours, tc.history, nil)
+			out.judge(tc.sc, tc.ours, tc.history, 5, nil)
 			if (out.Void != "") != tc.void {
 				t.Errorf("void = %q, want void: %v", out.Void, tc.void)
 			}

@@ -90,7 +90,7 @@ func (st *Stage) play(ctx context.Context, sc Scenario, opts Options) (out Outco
 		return out, err
 	}
 	moves := st.Client.Health().Moves
-	ours, control, history, err := st.gather(ctx)
+	ours, control, history, upTo, err := st.gather(ctx)
 	if err != nil {
 		return out, err
 	}
@@ -101,7 +101,7 @@ func (st *Stage) play(ctx context.Context, sc Scenario, opts Options) (out Outco
 		Control: workload.Measure(control, st.Control.Trace, reference, st.fault(st.Control, m.cut, m.heal), outcomeUnknown),
 	}
 	out.Still = workload.Silence(reference, ours.Began, ours.Ended)
-	out.judge(sc, ours, history, st.arrivals.Counts())
+	out.judge(sc, ours, history, upTo, st.arrivals.Counts())
 	return out, nil
 }
 
@@ -143,20 +143,21 @@ func (st *Stage) steps(ctx context.Context, sc Scenario, opts Options) (m marks,
 	return m, nil
 }
 
-// gather stops writing and the loads, and reads what really happened.
-func (st *Stage) gather(ctx context.Context) (ours, control workload.Record, h workload.History, err error) {
+// gather stops writing and the loads, and reads what really happened. upTo is the
+// revision that every watch was given the time to deliver.
+func (st *Stage) gather(ctx context.Context) (ours, control workload.Record, h workload.History, upTo int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, catchUp)
 	defer cancel()
-	upTo, err := st.reference.Finish(ctx)
+	upTo, err = st.reference.Finish(ctx)
 	if err != nil {
-		return ours, control, h, err
+		return ours, control, h, 0, err
 	}
 	var both sync.WaitGroup
 	both.Go(func() { ours = st.Ours.Load.Stop(ctx, upTo) })
 	both.Go(func() { control = st.Control.Load.Stop(ctx, upTo) })
 	both.Wait()
 	h, err = workload.ReadHistory(ctx, st.writer)
-	return ours, control, h, err
+	return ours, control, h, upTo, err
 }
 
 // outcomeUnknown says of an error of a mutation that it may have been applied: ours

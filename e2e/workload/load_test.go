@@ -59,7 +59,7 @@ func TestLoadOnAHealthyCluster(t *testing.T) {
 
 	var bad []string
 	for _, w := range rec.Watches {
-		bad = append(bad, workload.CheckWatch(w.Name, w.Events, h.Between(rec.StartRev, upTo))...)
+		bad = append(bad, workload.CheckWatch(w.Name, workload.Between(w.Events, rec.StartRev, upTo), workload.Between(h.Events, rec.StartRev, upTo))...)
 	}
 	bad = append(bad, workload.CheckOnce(rec.Puts, h.Applied, arrivals.Counts())...)
 	bad = append(bad, workload.CheckReads(rec.Gets, rec.Puts)...)

@@ -141,12 +141,12 @@ func (h *History) add(key, value string, revision int64) {
 }
 
 // Between returns the events after one revision and up to another.
-func (h History) Between(after, upTo int64) []Event {
-	var events []Event
-	for _, e := range h.Events {
+func Between(events []Event, after, upTo int64) []Event {
+	var some []Event
+	for _, e := range events {
 		if e.Revision > after && e.Revision <= upTo {
-			events = append(events, e)
+			some = append(some, e)
 		}
 	}
-	return events
+	return some
 }
