@@ -3,9 +3,8 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
-	"math/rand/v2"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +12,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/credentials"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/connectivity"
 
 	"github.com/quorumwise/quorumwise/picker"
 	"github.com/quorumwise/quorumwise/prober"
@@ -23,7 +21,7 @@ const (
 	// activeTick is how often the ages of calls in flight are looked at.
 	activeTick = 50 * time.Millisecond
 	// idleTick is the rest of the time: a safety net under the wake-ups.
-	idleTick = time.Second
+	idleTick = 5 * time.Second
 	// overdueAge is the age at which a unary call asks for a proof. It is never
 	// a verdict, so a slow range read only costs a probe. Scaled.
 	overdueAge = 250 * time.Millisecond
@@ -37,7 +35,7 @@ type Attachment struct {
 	prober *prober.Prober
 	leases leaseSet
 	ttls   ttlWarner
-	moves  moveCounts
+	moves  moveLog
 
 	// vanished holds the endpoints that were given up as unreachable. The
 	// prober's loop owns it.
@@ -47,22 +45,33 @@ type Attachment struct {
 	main atomic.Pointer[grpc.ClientConn]
 
 	// idle is true while the loop looks at nothing in particular; the first
-	// call that begins then wakes it.
+	// call that begins then wakes it. The loop sets it, the call clears it.
 	idle atomic.Bool
-	wake chan struct{}
+	wake chan struct{} // capacity 1
 
 	cancel context.CancelFunc
 	done   chan struct{}
 	once   sync.Once
 }
 
+// attached marks dial options that an attachment has been added to. It does
+// nothing to a connection.
+type attached struct{ grpc.EmptyDialOption }
+
 // Attach adds the parts to an official configuration, for code that calls
 // clientv3.New itself. It appends to cfg.DialOptions and sets the keepalive
 // where it is unset. One attachment serves one client: close the client first,
-// then the attachment.
+// then the attachment. A configuration is attached to once; for several clients
+// copy it before.
 func Attach(cfg *clientv3.Config, health Health) (*Attachment, error) {
 	if cfg == nil {
 		return nil, &ConfigError{Field: "cfg", Value: "nil", Want: "give the configuration that clientv3.New will get"}
+	}
+	if slices.ContainsFunc(cfg.DialOptions, func(o grpc.DialOption) bool { _, twice := o.(attached); return twice }) {
+		return nil, &ConfigError{
+			Field: "DialOptions", Value: "attached",
+			Want: "one attachment serves one client: copy the configuration for each, before Attach",
+		}
 	}
 	health, err := health.withDefaults()
 	if err != nil {
@@ -79,52 +88,72 @@ func Attach(cfg *clientv3.Config, health Health) (*Attachment, error) {
 	a := &Attachment{
 		cfg:  health,
 		hub:  picker.NewHub(),
+		ttls: ttlWarner{logger: health.Logger},
 		wake: make(chan struct{}, 1), vanished: make(map[string]bool),
 		done: make(chan struct{}),
 	}
-	a.ttls.logger = health.Logger
-	service, err := serviceConfig(a.hub)
+	options, err := a.dialOptions()
+	if err == nil {
+		err = a.startProbes(cfg, eps[0].secure)
+	}
 	if err != nil {
 		a.hub.Close()
 		return nil, err
 	}
-	probes := prober.Config{
-		DialOptions: cfg.DialOptions,
-		ShareKey:    shareKeyOf(cfg, health, eps[0].secure),
-		Poll:        health.Poll, Hold: health.Hold, ElectionTimeout: health.ElectionTimeout,
-		Logger:   health.Logger,
-		OnChange: a.onVerdicts,
-	}
-	if eps[0].secure {
-		probes.Credentials = credentials.NewTransportCredential(cfg.TLS)
-	}
-	if a.prober, err = prober.New(probes); err != nil {
-		a.hub.Close()
-		return nil, err
-	}
-	if health.Registerer != nil {
-		if err := health.Registerer.Register(collector{a}); err != nil {
-			a.prober.Close()
-			a.hub.Close()
-			return nil, &ConfigError{Field: "Health.Registerer", Value: "set", Want: "give each client labels of its own (prometheus.WrapRegistererWith): " + err.Error(), Err: err}
-		}
-	}
-
+	targets := a.targets(eps)
 	a.hub.SetMain(addresses(eps))
-	a.prober.SetEndpoints(a.targets(eps))
+	a.prober.SetEndpoints(targets)
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel = cancel
 	a.hub.OnChange(a.signal)
-	go a.run(ctx)
+	go a.run(ctx, targets)
 
-	cfg.DialOptions = append(cfg.DialOptions[:len(cfg.DialOptions):len(cfg.DialOptions)],
+	// Connecting as the user says wins over ours.
+	cfg.DialOptions = slices.Concat([]grpc.DialOption{connectParams()}, cfg.DialOptions, options)
+	return a, nil
+}
+
+// dialOptions are what the connections of the client need besides the user's.
+func (a *Attachment) dialOptions() ([]grpc.DialOption, error) {
+	service, err := serviceConfig(a.hub)
+	if err != nil {
+		return nil, err
+	}
+	return []grpc.DialOption{
 		grpc.WithDisableServiceConfig(), // clientv3's resolver pushes round_robin
 		grpc.WithDefaultServiceConfig(service),
 		grpc.WithChainUnaryInterceptor(a.unary),
 		grpc.WithChainStreamInterceptor(a.stream),
-		connectParams(),
-	)
-	return a, nil
+		attached{},
+	}, nil
+}
+
+// startProbes makes the prober and what shows its verdicts; an error leaves nothing behind.
+func (a *Attachment) startProbes(cfg *clientv3.Config, secure bool) (err error) {
+	probes := prober.Config{
+		DialOptions: cfg.DialOptions,
+		ShareKey:    shareKeyOf(cfg, a.cfg, secure),
+		Poll:        a.cfg.Poll, Hold: a.cfg.Hold, ElectionTimeout: a.cfg.ElectionTimeout,
+		Logger:   a.cfg.Logger,
+		OnChange: a.onVerdicts,
+	}
+	if secure {
+		probes.Credentials = credentials.NewTransportCredential(cfg.TLS)
+	}
+	if a.prober, err = prober.New(probes); err != nil {
+		return err
+	}
+	if a.cfg.Registerer == nil {
+		return nil
+	}
+	if err := a.cfg.Registerer.Register(collector{a}); err != nil {
+		a.prober.Close()
+		return &ConfigError{
+			Field: "Health.Registerer", Value: "set", Err: err,
+			Want: "give each client labels of its own (prometheus.WrapRegistererWith): " + err.Error(),
+		}
+	}
+	return nil
 }
 
 // Close stops probing and moving. A client that is still open goes on as plain
@@ -174,15 +203,21 @@ func addresses(eps []endpoint) []string {
 func (a *Attachment) targets(eps []endpoint) []prober.Endpoint {
 	out := make([]prober.Endpoint, len(eps))
 	for i, ep := range eps {
-		out[i] = prober.Endpoint{Address: ep.address, ServerName: ep.serverName, Shim: a.cfg.ShimAddress(ep.address)}
+		out[i] = a.target(ep.address, ep.serverName)
 	}
 	return out
+}
+
+// target is an endpoint as the prober is told of it.
+func (a *Attachment) target(address, serverName string) prober.Endpoint {
+	return prober.Endpoint{Address: address, ServerName: serverName, Shim: a.cfg.ShimAddress(address)}
 }
 
 // onVerdicts runs in the prober's loop: the picker learns of a verdict before
 // anybody else does.
 func (a *Attachment) onVerdicts(s *prober.Snapshot) {
 	grades := make(map[string]picker.Grade, len(s.Verdicts))
+	maps.DeleteFunc(a.vanished, func(address string, _ bool) bool { _, still := s.Verdict(address); return !still })
 	for _, v := range s.Verdicts {
 		grades[v.Address] = gradeOf(v.Grade)
 		// A connection that bytes vanished on stands in TCP's retransmission
@@ -229,118 +264,6 @@ func (a *Attachment) started() {
 	}
 }
 
-// run owns the cores that decide about moving.
-func (a *Attachment) run(ctx context.Context) {
-	defer close(a.done)
-	scale := max(1, float64(a.cfg.ElectionTimeout)/float64(defaultElectionTimeout))
-	m := &mover{
-		overdue: time.Duration(float64(overdueAge) * scale), keepalive: a.cfg.KeepaliveOverdue,
-		election: a.cfg.ElectionTimeout, spread: a.cfg.MoveSpread, rand: rand.Float64,
-	}
-	d := &drifter{over: a.cfg.Rebalance, rand: rand.Float64}
-	var follow endpointFollower
-	timer := time.NewTimer(idleTick)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-a.wake:
-		case <-timer.C:
-		}
-		follow.update(a)
-		v := a.view(time.Now())
-		decided := m.decide(v)
-		a.act(decided)
-		drift, next := d.decide(v)
-		a.drift(drift)
-
-		wait := idleTick
-		// A stale picker may still have let a call through to an endpoint that
-		// calls are kept off: look again soon, not only when something changes.
-		if decided.watch || decided.badIDs > 0 {
-			wait = activeTick
-		}
-		a.idle.Store(wait == idleTick)
-		for _, w := range []time.Duration{decided.wait, next} {
-			if w > 0 {
-				wait = min(wait, w)
-			}
-		}
-		timer.Reset(wait)
-	}
-}
-
-// view gathers what the decisions need.
-func (a *Attachment) view(now time.Time) view {
-	s := a.prober.Snapshot()
-	leases := a.leases.byCall(now)
-	v := view{now: now, term: s.Term, leader: uint64(s.Leader)}
-	for _, ep := range a.hub.Endpoints() {
-		e := endpointView{address: ep.Address, ready: ep.State == connectivity.Ready}
-		if verdict, ok := s.Verdict(ep.Address); ok {
-			e.member, e.grade, e.reason, e.since = verdict.Member, verdict.Grade, verdict.Reason, verdict.Since
-		}
-		for _, c := range a.hub.Calls(ep.Address) {
-			cv := callView{call: c, class: c.Class(), method: c.Method(), began: c.Began()}
-			if l, ok := leases[c]; ok {
-				cv.keepalive, cv.remaining = l.unanswered, l.remaining
-			}
-			e.calls = append(e.calls, cv)
-		}
-		v.endpoints = append(v.endpoints, e)
-	}
-	return v
-}
-
-func (a *Attachment) act(d decision) {
-	type group struct{ endpoint, reason string }
-	moved := make(map[group]int)
-	for _, e := range d.ends {
-		if a.end(e.call, e.cause) {
-			moved[group{e.cause.Endpoint, e.cause.Reason}]++
-		}
-	}
-	for g, n := range moved {
-		a.cfg.Logger.Info("moved calls and streams", slog.String("endpoint", g.endpoint), slog.String("reason", g.reason), slog.Int("count", n))
-	}
-	for _, address := range d.prove {
-		a.prober.Prove(address)
-	}
-}
-
-func (a *Attachment) drift(streams []drifting) {
-	for _, s := range streams {
-		a.hub.Prefer(s.to, s.call.Class())
-		a.end(s.call, &MovedError{Endpoint: s.from, Reason: ReasonDrift, Since: s.at, Method: s.call.Method()})
-	}
-}
-
-// end ends one call and counts it.
-func (a *Attachment) end(c *picker.Call, cause *MovedError) bool {
-	cause.Sent = c.Sent()
-	if !c.End(cause) {
-		return false
-	}
-	a.moves.add(c.Class(), cause.Reason)
-	if a.cfg.OnMove != nil {
-		a.cfg.OnMove(Move{At: time.Now(), Method: cause.Method, Class: className(c.Class()), Endpoint: cause.Endpoint, Reason: cause.Reason})
-	}
-	return true
-}
-
-// better reports whether a call that leaves address now would go to a better
-// endpoint.
-func (a *Attachment) better(address string) bool {
-	v := a.view(time.Now())
-	for i := range v.endpoints {
-		if e := &v.endpoints[i]; e.address == address {
-			return hasBetter(v.endpoints, e)
-		}
-	}
-	return false
-}
-
 // moved is the cause with which a call was ended by us, or nil.
 func moved(c *picker.Call) *MovedError {
 	var m *MovedError
@@ -348,23 +271,4 @@ func moved(c *picker.Call) *MovedError {
 		return nil
 	}
 	return m
-}
-
-// endpointFollower passes on the endpoint set of the main connection, which
-// SetEndpoints, Sync and AutoSyncInterval change through the resolver.
-type endpointFollower struct{ last string }
-
-func (f *endpointFollower) update(a *Attachment) {
-	eps := a.hub.Endpoints()
-	if len(eps) == 0 {
-		return // not connected yet, or idle: the last known ones stay
-	}
-	targets := make([]prober.Endpoint, len(eps))
-	for i, ep := range eps {
-		targets[i] = prober.Endpoint{Address: ep.Address, ServerName: ep.ServerName, Shim: a.cfg.ShimAddress(ep.Address)}
-	}
-	if now := fmt.Sprint(targets); now != f.last {
-		f.last = now
-		a.prober.SetEndpoints(targets)
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -59,7 +60,7 @@ func endedByUs(err error) bool {
 func (a *Attachment) explain(ctx context.Context, cc *grpc.ClientConn, call *picker.Call, err error) error {
 	address := call.Address()
 	if address != "" && isNoLeader(err) {
-		a.prober.NoLeader(address) // the next attempt goes elsewhere
+		a.avoid(address) // the next attempt goes elsewhere
 		return err
 	}
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -80,6 +81,16 @@ func (a *Attachment) explain(ctx context.Context, cc *grpc.ClientConn, call *pic
 		Method: call.Method(), Endpoint: address, Member: v.Member, Grade: v.Grade.String(), Reason: v.Reason,
 		Since: v.Since, After: now.Sub(v.Since), Sent: call.Sent(), Err: ctx.Err(),
 	}
+}
+
+// avoid has new calls kept off an endpoint that says it has no leader; they are
+// when it returns. A member that says so says it to every call and stream on it,
+// so that only the first has to wait.
+func (a *Attachment) avoid(address string) {
+	if v, ok := a.prober.Snapshot().Verdict(address); ok && avoided(v.Grade) {
+		return
+	}
+	a.prober.NoLeader(address)
 }
 
 // learnMain notes the main connection: calls on it, and on no other, are filed
@@ -181,7 +192,7 @@ func (a *Attachment) leaderless(call *picker.Call, err error) bool {
 	if address == "" || !isNoLeader(err) {
 		return false
 	}
-	a.prober.NoLeader(address)
+	a.avoid(address)
 	return a.better(address)
 }
 
@@ -190,10 +201,8 @@ func (a *Attachment) noLeaderMove(call *picker.Call) *MovedError {
 	if v, ok := a.prober.Snapshot().Verdict(call.Address()); ok {
 		m.Member, m.Since = v.Member, v.Since
 	}
-	a.moves.add(call.Class(), m.Reason)
-	if a.cfg.OnMove != nil {
-		a.cfg.OnMove(Move{At: time.Now(), Method: m.Method, Class: className(call.Class()), Endpoint: m.Endpoint, Reason: m.Reason})
-	}
+	a.note(call, m)
+	a.signal() // the loop tells the user
 	return m
 }
 
@@ -201,6 +210,12 @@ func (a *Attachment) noLeaderMove(call *picker.Call) *MovedError {
 func requiresLeader(ctx context.Context) bool {
 	md, ok := metadata.FromOutgoingContext(ctx)
 	return ok && slices.Contains(md[rpctypes.MetadataRequireLeaderKey], rpctypes.MetadataHasLeader)
+}
+
+// lifetime is a lease's TTL in seconds as a duration, for any number that a
+// server or a user may give.
+func lifetime(ttl int64) time.Duration {
+	return time.Duration(min(max(ttl, 0), int64(math.MaxInt64/time.Second))) * time.Second
 }
 
 // ttlWarner warns once for each TTL that detection cannot save.
@@ -218,7 +233,7 @@ const resendEvery = 500 * time.Millisecond
 // 0.5 s late; if the member fails just then, the answer is overdue after
 // overdue, and the second one needs a moment too.
 func (w *ttlWarner) look(ttl int64, overdue time.Duration) {
-	life := time.Duration(ttl) * time.Second
+	life := lifetime(ttl)
 	need := life/3 + resendEvery + overdue + activeTick
 	if life > need {
 		return

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
@@ -520,7 +521,7 @@ func TestMaintenanceAndDialAreLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		kv := clientv3.NewKVFromKVClient(newKVClient(conn), cli.Client)
+		kv := clientv3.NewKVFromKVClient(pb.NewKVClient(conn), cli.Client)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := kv.Get(ctx, "k", clientv3.WithSerializable()); err != nil {

@@ -59,8 +59,9 @@ type Health struct {
 	// of a process its own labels (prometheus.WrapRegistererWith).
 	Registerer prometheus.Registerer
 
-	// OnMove, if set, is told of every call and stream that is moved, from one
-	// goroutine, after the fact. It must not block.
+	// OnMove, if set, is told of every call and stream that is moved, from the
+	// one goroutine that moves, after the fact. It must neither block nor close
+	// the client: nothing moves meanwhile.
 	OnMove func(Move)
 }
 
@@ -70,14 +71,15 @@ type Move struct {
 	Method   string // full gRPC method
 	Class    string // read, mutation, watch, lease, stream
 	Endpoint string // what was left
-	Reason   string // why; ReasonDrift and ReasonKeepalive besides those of the verdicts
+	Reason   string // why: that of a verdict, or one of the Reason constants
 }
 
 // Reasons of moves that no verdict stands behind.
 const (
-	ReasonDrift      = "rebalance"         // the stream drifts back to a member that returned
-	ReasonKeepalive  = "keepalive-overdue" // a lease keepalive stayed unanswered
-	ReasonLeaderLost = "leader-lost"       // a mutation did not complete within two election timeouts of the next leader
+	ReasonDrift           = "rebalance"         // the stream drifts back to a member that returned
+	ReasonKeepalive       = "keepalive-overdue" // a lease keepalive stayed unanswered
+	ReasonEndpointRemoved = "endpoint-removed"  // the endpoint left the set (SetEndpoints, Sync)
+	ReasonLeaderLost      = "leader-lost"       // a mutation did not complete within two election timeouts of the next leader
 )
 
 const (
@@ -87,6 +89,7 @@ const (
 	defaultOverdue         = 800 * time.Millisecond
 	defaultSpread          = 100 * time.Millisecond
 	defaultRebalance       = 60 * time.Second
+	longest                = time.Hour // of any of them but Rebalance
 
 	// gRPC for Go allows no shorter keepalive time; etcd answers more frequent
 	// pings, or pings without a stream, with GOAWAY too_many_pings.
@@ -117,8 +120,8 @@ func (h Health) withDefaults() (Health, error) {
 				*f.value = time.Duration(float64(f.fallback) * float64(h.ElectionTimeout) / float64(defaultElectionTimeout))
 			}
 		}
-		if *f.value < f.min {
-			return h, &ConfigError{Field: f.name, Value: f.value.String(), Want: fmt.Sprintf("want at least %v, or 0 for the default", f.min)}
+		if *f.value < f.min || *f.value > longest {
+			return h, &ConfigError{Field: f.name, Value: f.value.String(), Want: fmt.Sprintf("want %v to %v, or 0 for the default", f.min, longest)}
 		}
 	}
 	if h.Rebalance == 0 {

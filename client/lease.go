@@ -23,6 +23,7 @@ type leaseStream struct {
 	ctx  context.Context // the caller's
 	open opener
 	opts []grpc.CallOption
+	stop func() bool // undoes the clean-up at the end of ctx
 
 	// sendMu serialises what is sent, over the replacement of the stream below.
 	sendMu sync.Mutex
@@ -43,8 +44,14 @@ func (a *Attachment) openLeaseStream(ctx context.Context, open opener, opts []gr
 	}
 	s.below, s.call = below, call
 	a.leases.add(s)
-	context.AfterFunc(ctx, func() { a.leases.remove(s) })
+	s.stop = context.AfterFunc(ctx, func() { a.leases.remove(s) })
 	return s, nil
+}
+
+// over forgets a stream that has ended before its context did.
+func (s *leaseStream) over() {
+	s.a.leases.remove(s)
+	s.stop()
 }
 
 func (s *leaseStream) current() (grpc.ClientStream, *picker.Call) {
@@ -86,11 +93,11 @@ func (s *leaseStream) RecvMsg(m any) error {
 			return nil
 		}
 		if s.ctx.Err() != nil || !s.replaceable(call, err) {
-			s.a.leases.remove(s)
+			s.over()
 			return err
 		}
 		if err := s.reopen(); err != nil {
-			s.a.leases.remove(s)
+			s.over()
 			return err
 		}
 	}
@@ -117,7 +124,7 @@ func (s *leaseStream) answered(resp *pb.LeaseKeepAliveResponse, now time.Time) {
 		delete(s.lives, resp.GetID())
 		return
 	}
-	s.lives[resp.GetID()] = now.Add(time.Duration(resp.GetTTL()) * time.Second)
+	s.lives[resp.GetID()] = now.Add(lifetime(resp.GetTTL()))
 	s.a.ttls.look(resp.GetTTL(), s.a.cfg.KeepaliveOverdue)
 }
 

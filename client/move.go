@@ -28,6 +28,7 @@ type endpointView struct {
 	reason  string
 	since   time.Time
 	ready   bool // connected, so that a call can go there now
+	left    bool // no longer in the set of endpoints, and judged by nobody
 	calls   []callView
 }
 
@@ -43,15 +44,15 @@ type view struct {
 type ending struct {
 	call  *picker.Call
 	cause *MovedError
+	to    string // the endpoint that the call had better go to next; "": whichever
 }
 
 // decision is what follows from a view.
 type decision struct {
-	ends   []ending      // in the order in which they are to be carried out
-	prove  []string      // endpoints with an overdue call: settle them
-	wait   time.Duration // look again after this long at the latest; 0: when something changes
-	watch  bool          // something is in flight whose age has to be watched
-	badIDs int           // endpoints that calls are kept off
+	ends  []ending      // in the order in which they are to be carried out
+	prove []string      // endpoints with an overdue call: settle them
+	wait  time.Duration // look again after this long at the latest; 0: when something changes
+	watch bool          // something is in flight whose age has to be watched, or that may have to go
 }
 
 // mover decides which calls leave their endpoint. It is a pure core: no lock,
@@ -111,36 +112,73 @@ func (m *mover) followLeader(v view) {
 
 func (m *mover) endpoint(v *view, e *endpointView, due map[*picker.Call]time.Time, d *decision) {
 	better := hasBetter(v.endpoints, e)
-	if avoided(e.grade) {
-		d.badIDs++
-	}
-	// Leases with the least life left go first.
-	calls := slices.Clone(e.calls)
-	slices.SortStableFunc(calls, func(a, b callView) int { return cmp.Compare(a.remaining, b.remaining) })
 	overdue := false
-	for _, c := range calls {
+	for _, c := range byLife(e.calls) {
 		reason, since := m.leave(v, e, c, better, due)
 		if reason != "" {
-			d.ends = append(d.ends, ending{c.call, &MovedError{
-				Endpoint: e.address, Member: e.member, Reason: reason, Since: since, After: v.now.Sub(since),
-				Method: c.method, Mutation: c.class == picker.ClassMutation,
-			}})
+			d.ends = append(d.ends, m.ending(v, e, c, reason, since))
 			continue
 		}
 		if at, ok := due[c.call]; ok {
 			d.lookAgain(at.Sub(v.now))
 		}
 		switch c.class {
+		case picker.ClassOther:
+			continue
 		case picker.ClassRead, picker.ClassMutation:
 			d.watch = true
 			overdue = overdue || v.now.Sub(c.began) >= m.overdue
 		case picker.ClassLease:
 			d.watch = d.watch || !c.keepalive.IsZero()
 		}
+		d.watch = d.watch || avoided(e.grade)
 	}
 	if overdue {
 		d.prove = append(d.prove, e.address)
 	}
+}
+
+// byLife puts the lease streams with the least life left first.
+func byLife(calls []callView) []callView {
+	leases := func(c callView) bool { return c.class == picker.ClassLease }
+	if !slices.ContainsFunc(calls, leases) {
+		return calls
+	}
+	sorted := slices.Clone(calls)
+	slices.SortStableFunc(sorted, func(a, b callView) int { return cmp.Compare(a.remaining, b.remaining) })
+	return sorted
+}
+
+func (m *mover) ending(v *view, e *endpointView, c callView, reason string, since time.Time) ending {
+	out := ending{call: c.call, cause: &MovedError{
+		Endpoint: e.address, Member: e.member, Reason: reason, Since: since, After: v.now.Sub(since),
+		Method: c.method, Mutation: c.class == picker.ClassMutation,
+	}}
+	if reason == ReasonKeepalive {
+		// The member may be the only one that answers no keepalives, and the one
+		// with the fewest streams: left to the picker, this one would come back.
+		out.to = m.elsewhere(v.endpoints, e)
+	}
+	return out
+}
+
+// elsewhere is a connected endpoint other than e, any of the best grade; "": none.
+func (m *mover) elsewhere(all []endpointView, e *endpointView) string {
+	var best []*endpointView
+	for i := range all {
+		o := &all[i]
+		switch {
+		case o.address == e.address || !o.ready:
+		case len(best) == 0 || o.grade == best[0].grade:
+			best = append(best, o)
+		case o.grade.Better(best[0].grade):
+			best = []*endpointView{o}
+		}
+	}
+	if len(best) == 0 {
+		return ""
+	}
+	return best[int(m.rand()*float64(len(best)))].address
 }
 
 // leave is the reason why a call has to go now, and since when that holds;
@@ -154,6 +192,8 @@ func (m *mover) leave(v *view, e *endpointView, c callView, better bool, due map
 	case c.class == picker.ClassRead && avoided(e.grade):
 		return e.reason, e.since
 	case e.grade != prober.Unhealthy && e.grade != prober.Parked:
+	case c.class == picker.ClassMutation && e.left && v.now.Sub(e.since) < 2*m.election:
+		// Nothing is wrong with the member as far as is known: it will answer.
 	case c.class == picker.ClassLease || c.class == picker.ClassMutation:
 		return e.reason, e.since
 	case m.isDue(v.now, c.call, due):

@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -61,22 +62,26 @@ func (s *Snapshot) Endpoint(address string) (EndpointHealth, bool) {
 func (a *Attachment) Health() *Snapshot {
 	now := time.Now()
 	verdicts := a.prober.Snapshot()
-	connected := make(map[string]connectivity.State)
+	endpoints := make(map[string]picker.Endpoint)
 	for _, ep := range a.hub.Endpoints() {
-		connected[ep.Address] = ep.State
+		endpoints[ep.Address] = ep
 	}
-	s := &Snapshot{At: now, Leader: verdicts.Leader, Term: verdicts.Term, FailOpen: true, NoReports: true, Moves: a.moves.all()}
+	some := len(verdicts.Verdicts) > 0 // else nothing can be said yet
+	s := &Snapshot{At: now, Leader: verdicts.Leader, Term: verdicts.Term, FailOpen: some, NoReports: some, Moves: a.moves.all()}
 	for _, v := range verdicts.Verdicts {
 		s.FailOpen = s.FailOpen && avoided(v.Grade)
 		s.NoReports = s.NoReports && v.Source != prober.SourceShim && v.Source != prober.SourceInProcess
+		ep := endpoints[v.Address]
 		inFlight := make(map[string]int)
-		for _, c := range a.hub.Calls(v.Address) {
-			inFlight[className(c.Class())]++
+		for class, n := range ep.Calls {
+			if n > 0 {
+				inFlight[className(picker.Class(class))] = n
+			}
 		}
 		s.Endpoints = append(s.Endpoints, EndpointHealth{
 			Address: v.Address, Grade: v.Grade.String(), Reason: v.Reason, Evidence: v.Evidence, Since: v.Since,
 			Source: v.Source.String(), Cluster: v.Cluster, Member: v.Member, Leader: v.Leader, Term: v.Term,
-			Connected: connected[v.Address] == connectivity.Ready, InFlight: inFlight,
+			Connected: ep.State == connectivity.Ready, InFlight: inFlight,
 		})
 	}
 	return s
@@ -112,27 +117,38 @@ func className(c picker.Class) string {
 	return "other"
 }
 
-// moveCounts counts moves by kind.
-type moveCounts struct {
-	mu sync.Mutex
-	n  map[MoveKind]int
+// moveLog counts moves by kind, and keeps those that the user is yet to be told of.
+type moveLog struct {
+	mu     sync.Mutex
+	n      map[MoveKind]int
+	untold []Move
 }
 
-func (m *moveCounts) add(c picker.Class, reason string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.n == nil {
-		m.n = make(map[MoveKind]int)
+func (l *moveLog) add(m Move, tell bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.n == nil {
+		l.n = make(map[MoveKind]int)
 	}
-	m.n[MoveKind{className(c), reason}]++
+	l.n[MoveKind{m.Class, m.Reason}]++
+	if tell {
+		l.untold = append(l.untold, m)
+	}
 }
 
-func (m *moveCounts) all() map[MoveKind]int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	out := make(map[MoveKind]int, len(m.n))
-	for k, n := range m.n {
-		out[k] = n
-	}
+// take returns what the user is to be told, oldest first, once.
+func (l *moveLog) take() []Move {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	untold := l.untold
+	l.untold = nil
+	return untold
+}
+
+func (l *moveLog) all() map[MoveKind]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make(map[MoveKind]int, len(l.n))
+	maps.Copy(out, l.n)
 	return out
 }

@@ -1,0 +1,109 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/quorumwise/quorumwise/client"
+	"github.com/quorumwise/quorumwise/e2e/fakeetcd"
+)
+
+// gRPC closes the connection of an endpoint that left the set gracefully: what
+// is in flight there stays unless it is moved (F12).
+func TestStreamsLeaveAnEndpointThatWasTakenOut(t *testing.T) {
+	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{Rebalance: -1}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
+		var watches []clientv3.WatchChan
+		for i := range 6 {
+			watches = append(watches, cli.Watch(metadata.AppendToOutgoingContext(t.Context(), "watch", fmt.Sprint(i)), "k"))
+		}
+		grant, err := cli.Grant(t.Context(), 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := cli.KeepAlive(t.Context(), grant.ID); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		out := streamMember(c, "/etcdserverpb.Lease/LeaseKeepAlive")
+		out.DropAnswer("Range", "Put")
+		reads, writes := make(chan error, 6), make(chan error, 6)
+		for range 6 {
+			go func() { _, err := cli.Get(t.Context(), "k"); reads <- err }()
+			go func() { _, err := cli.Put(t.Context(), "x", "v"); writes <- err }()
+		}
+		time.Sleep(10 * time.Millisecond)
+		var rest []string
+		for _, m := range c.Members() {
+			if m != out {
+				rest = append(rest, m.Address)
+			}
+		}
+		cli.SetEndpoints(rest...)
+		time.Sleep(500 * time.Millisecond)
+		if n := out.Streams("Watch") + out.Streams("LeaseKeepAlive"); n != 0 {
+			t.Errorf("%d streams are still on the endpoint 0.5 s after it was taken out", n)
+		}
+		if len(reads) != 6 {
+			t.Errorf("%d of 6 reads are answered, want those on the endpoint that was taken out sent again elsewhere", len(reads))
+		}
+		if len(writes) == 6 {
+			t.Error("a write on the endpoint that was taken out has ended already, want it to have time for its answer")
+		}
+		time.Sleep(2 * time.Second)
+		unknown := 0
+		for range len(writes) {
+			var moved *client.MovedError
+			switch err := <-writes; {
+			case err == nil:
+			case client.IsOutcomeUnknown(err) && errors.As(err, &moved) && moved.Reason == client.ReasonEndpointRemoved:
+				unknown++
+			default:
+				t.Errorf("Put: %v, want it answered or of unknown outcome for %s", err, client.ReasonEndpointRemoved)
+			}
+		}
+		if unknown == 0 {
+			t.Error("no write of unknown outcome: those without an answer hang where nobody looks")
+		}
+		c.Put("k", "v")
+		time.Sleep(10 * time.Millisecond)
+		for i, ch := range watches {
+			if len(ch) != 1 {
+				t.Errorf("watch %d has %d answers after the Put, want one", i, len(ch))
+			}
+		}
+		time.Sleep(10 * time.Second)
+		if _, ok := c.Lease(grant.ID); !ok {
+			t.Error("the lease is gone")
+		}
+	})
+}
+
+// Taking out and putting in again within an instant disturbs nobody for long.
+func TestEndpointSetThatChangesAllTheTimeLosesNothing(t *testing.T) {
+	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
+		l := startLoad(t, c, cli, 5)
+		eps := c.Endpoints()
+		for i := range 60 {
+			cli.SetEndpoints(eps[i%3], eps[(i+1)%3])
+			time.Sleep(time.Duration(i*7) * time.Millisecond)
+		}
+		cli.SetEndpoints(eps[0], eps[0], eps[1], eps[2]) // twice the same is once
+		time.Sleep(5 * time.Second)
+		if get, put, silence := l.worst(); max(get, put, silence) > time.Second {
+			t.Errorf("longest Get %v, Put %v, silence %v; want nothing noticed", get, put, silence)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := cli.Get(ctx, "n/0"); err != nil {
+			t.Errorf("Get after the changes: %v", err)
+		}
+		l.stop()
+		l.checkWhole()
+	})
+}
