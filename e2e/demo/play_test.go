@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumwise/quorumwise/e2e/cluster"
+	"github.com/quorumwise/quorumwise/e2e/scenario"
+)
+
+// uneventful is a scenario on one real member, as short as can be.
+func uneventful(do func(context.Context, *scenario.Stage) error) scenario.Scenario {
+	return scenario.Scenario{
+		Name: "uneventful", Does: "nothing happens", Members: 1, Shim: cluster.ShimSidecar, Control: scenario.Open,
+		Steps: []scenario.Step{{Text: "nothing", Wait: ms(300), Do: do}},
+	}
+}
+
+func plainDisplay() (*display, *bytes.Buffer) {
+	out := new(bytes.Buffer)
+	return &display{w: out, size: func() (int, int) { return 0, 0 }}, out
+}
+
+func TestDemonstrationTellsItsStoryFromStartToVerdict(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	show, out := plainDisplay()
+	if err := play(ctx, uneventful(nil), show, slog.New(slog.DiscardHandler)); err != nil {
+		t.Errorf("%v; want all as promised", err)
+	}
+	rest := out.String()
+	for _, want := range []string{"starting 1 etcd member", "both clients", "Gets/s", "==> nothing", "checking", "longest silence", "PASSED"} {
+		at := strings.Index(rest, want)
+		if at < 0 {
+			t.Fatalf("%q is missing, or too early, in:\n%s", want, out)
+		}
+		rest = rest[at:]
+	}
+}
+
+func TestInterruptedDemonstrationCleansUp(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	show, out := plainDisplay()
+	err := play(ctx, uneventful(func(context.Context, *scenario.Stage) error { cancel(); return nil }), show, slog.New(slog.DiscardHandler))
+	if err == nil || ctx.Err() == nil {
+		t.Errorf("err = %v; want the interruption", err)
+	}
+	if strings.Contains(out.String(), "longest silence") {
+		t.Errorf("figures of a demonstration that was interrupted:\n%s", out)
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v (%v); want nothing", left, err)
+	}
+}
