@@ -56,6 +56,12 @@ func (d *display) say(l line) {
 	}
 }
 
+// columns is the width of the terminal, 0 if there is none.
+func (d *display) columns() int {
+	width, _ := d.size()
+	return width
+}
+
 // show shows a picture and what is new. The screen follows every picture.
 func (d *display) show(p picture, fresh []event) {
 	d.mu.Lock()
@@ -66,7 +72,7 @@ func (d *display) show(p picture, fresh []event) {
 		return
 	}
 	for _, e := range fresh {
-		d.write(e.line().write(0, d.colour) + "\n")
+		d.write(e.lines(0)[0].write(0, d.colour) + "\n")
 	}
 	if p.at >= d.status {
 		d.status += statusEvery

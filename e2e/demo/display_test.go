@@ -56,7 +56,7 @@ func TestScreenIsDrawnOverItself(t *testing.T) {
 	}
 	out.Reset()
 	d.show(cutPicture(), nil)
-	if want := "\x1b[12A"; first != 12 || !strings.HasPrefix(out.String(), want) {
+	if want := "\x1b[13A"; first != 13 || !strings.HasPrefix(out.String(), want) {
 		t.Errorf("after %d lines the second picture begins with %.20q; want to go up as many", first, out)
 	}
 	out.Reset()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -152,7 +153,10 @@ func (r *rate) next(s sample) (gets, puts float64) {
 }
 
 func gradeWord(grade, reason string) word {
-	w := word{text: because(grade, reason)}
+	w := word{text: grade}
+	if reason != "" {
+		w.text += " (" + reason + ")"
+	}
 	switch grade {
 	case "healthy":
 		w.tone = good
@@ -166,15 +170,8 @@ func gradeWord(grade, reason string) word {
 	return w
 }
 
-// because adds the reason, if there is one.
-func because(what, reason string) string {
-	if reason == "" {
-		return what
-	}
-	return what + " (" + reason + ")"
-}
-
-// shimWord is what a shim says, as our application hears it.
+// shimWord is what a shim says, as our application hears it: that it serves, or why
+// not. Each status has a tone of its own.
 func shimWord(n healthsvc.News) word {
 	if n.Missed > 1 {
 		return word{"no answer", warn}
@@ -183,7 +180,7 @@ func shimWord(n healthsvc.News) word {
 	case healthsvc.StatusServing:
 		return word{"serving", good}
 	case healthsvc.StatusNotServing:
-		return word{because("not serving", string(n.Reason)), bad}
+		return word{cmp.Or(string(n.Reason), "not serving"), bad}
 	case healthsvc.StatusAbsent:
 		return word{"there is none", faint}
 	default:

@@ -48,7 +48,7 @@ func TestShimsAreShownAsTheyAreHeard(t *testing.T) {
 		{healthsvc.News{Status: healthsvc.StatusServing}, "serving"},
 		{healthsvc.News{Status: healthsvc.StatusServing, Missed: 1}, "serving"},
 		{healthsvc.News{Status: healthsvc.StatusServing, Missed: 2}, "no answer"},
-		{healthsvc.News{Status: healthsvc.StatusNotServing, Reason: healthsvc.ReasonNoQuorum}, "not serving (no-quorum)"},
+		{healthsvc.News{Status: healthsvc.StatusNotServing, Reason: healthsvc.ReasonNoQuorum}, "no-quorum"},
 		{healthsvc.News{Status: healthsvc.StatusNotServing}, "not serving"},
 		{healthsvc.News{Status: healthsvc.StatusAbsent, Missed: 0}, "there is none"},
 	} {

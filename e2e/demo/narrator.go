@@ -70,20 +70,19 @@ func (n *narrator) member(at time.Duration, was, is memberState) []event {
 	if is.leads && !was.leads {
 		told = append(told, event{at, is.name + " is the leader now", warn})
 	}
-	if head(is.shim) != head(was.shim) {
+	if is.shim.tone != was.shim.tone { // the reason may change: no news
 		told = append(told, event{n.since(is.said, at), fmt.Sprintf("shim of %s: %s", is.name, is.shim.text), is.shim.tone})
 	}
-	if head(is.grade) != head(was.grade) {
+	if gradeOf(is) != gradeOf(was) {
 		told = append(told, event{n.since(is.graded, at), fmt.Sprintf("ours: %s is %s", is.name, is.grade.text), is.grade.tone})
 	}
 	return told
 }
 
-// head is what a word says without the reason in brackets, which may change while
-// the rest stays.
-func head(w word) string {
-	text, _, _ := strings.Cut(w.text, " (")
-	return text
+// gradeOf is the grade without the reason in brackets.
+func gradeOf(m memberState) string {
+	grade, _, _ := strings.Cut(m.grade.text, " (")
+	return grade
 }
 
 // since is when a change happened: between the last picture and this one.

@@ -16,7 +16,7 @@ func member(name string) memberState {
 func texts(events []event) []string {
 	var ts []string
 	for _, e := range events {
-		ts = append(ts, e.line().text(0))
+		ts = append(ts, e.lines(0)[0].text(0))
 	}
 	return ts
 }
@@ -37,9 +37,9 @@ func TestNarratorTellsEveryChangeOnce(t *testing.T) {
 	step(3000, func() {}, nil)
 	step(3200, func() {
 		m.grade, m.graded = word{"suspect (no-quorum)", warn}, ms(3140)
-		m.shim, m.said = word{"not serving (no-quorum)", bad}, ms(3120)
+		m.shim, m.said = word{"no-quorum", bad}, ms(3120)
 	}, []moved{left("read", "no-quorum"), left("read", "no-quorum")},
-		"  3.1s  shim of m2: not serving (no-quorum)",
+		"  3.1s  shim of m2: no-quorum",
 		"  3.1s  ours: m2 is suspect (no-quorum)",
 		"  3.2s  ours: 2 reads on m2 sent again elsewhere (no-quorum)")
 	step(3300, func() {}, nil)
@@ -49,7 +49,7 @@ func TestNarratorTellsEveryChangeOnce(t *testing.T) {
 		"  3.5s  ours: 1 lease stream and 2 watches moved away from m2 (no-quorum)",
 		"  3.5s  ours: 1 Put on m2 given up, outcome unknown (no-quorum)")
 	// The reason behind a grade may change: that is no news.
-	step(3600, func() { m.grade = word{"unhealthy (no-leader)", bad} }, nil)
+	step(3600, func() { m.grade, m.shim = word{"unhealthy (no-leader)", bad}, word{"no-leader", bad} }, nil)
 	step(3700, func() { leader.leads = true }, nil, "  3.7s  m1 is the leader now")
 	step(3800, func() {}, nil)
 }

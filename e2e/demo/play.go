@@ -21,16 +21,16 @@ func play(ctx context.Context, sc scenario.Scenario, show *display, log *slog.Lo
 	defer cancel(nil)
 	show.broken = cancel
 	show.say(sentence(strong, "quorumwise demonstration"))
-	show.say(sentence(plain, "starting %s with %s, the official client and ours ...", count(cmp.Or(sc.Members, 3), "etcd member"), shimKind(sc.Shim)))
+	show.say(sentence(plain, "starting %s with %s, and two clients ...", count(cmp.Or(sc.Members, 3), "etcd member"), shimKind(sc.Shim)))
 	in := new(inbox)
 	sc.Health.OnMove = in.move
 	w := &watcher{sc: sc, show: show, in: in}
-	out, err := scenario.Run(ctx, sc, scenario.Options{Logger: log, Started: w.start, Step: in.step, Ended: w.ended})
+	out, err := scenario.Run(ctx, sc, scenario.Options{Logger: log, Started: w.start, Step: in.step, Ended: func() { w.ended(ctx) }})
 	w.stop() // not ended in order when it was interrupted
 	if err != nil {
 		return err
 	}
-	for _, l := range result(sc, out, w.asides()) {
+	for _, l := range result(sc, out, w.asides(), show.columns()) {
 		show.say(l)
 	}
 	if !out.OK() {
@@ -57,8 +57,12 @@ func (w *watcher) start(st *scenario.Stage) {
 	w.done.Go(func() { w.run(ctx) })
 }
 
-func (w *watcher) ended() {
+func (w *watcher) ended(ctx context.Context) {
 	w.stop()
+	if ctx.Err() != nil {
+		w.show.say(sentence(plain, "stopping everything ..."))
+		return
+	}
 	w.show.say(sentence(plain, "checking what every watch, lease and call has seen, and stopping everything ..."))
 }
 

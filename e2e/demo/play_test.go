@@ -53,8 +53,8 @@ func TestInterruptedDemonstrationCleansUp(t *testing.T) {
 	if err == nil || ctx.Err() == nil {
 		t.Errorf("err = %v; want the interruption", err)
 	}
-	if strings.Contains(out.String(), "longest silence") {
-		t.Errorf("figures of a demonstration that was interrupted:\n%s", out)
+	if strings.Contains(out.String(), "longest silence") || strings.Contains(out.String(), "checking") {
+		t.Errorf("checks or figures of a demonstration that was interrupted:\n%s", out)
 	}
 	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v (%v); want nothing", left, err)

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quorumwise/quorumwise/e2e/cluster"
@@ -21,15 +22,29 @@ const busy = 100 * time.Millisecond
 type aside struct{ calls, slow, failed int }
 
 // result is the end of the demonstration: the table and the verdict.
-func result(sc scenario.Scenario, out scenario.Outcome, asides [2]aside) []line {
+func result(sc scenario.Scenario, out scenario.Outcome, asides [2]aside, width int) []line {
 	lines := []line{nil}
-	lines = append(lines, figures(sc, out, asides)...)
+	lines = append(lines, compared(figures(sc, out, asides), width)...)
 	lines = append(lines, nil)
 	return append(lines, verdict(sc, out)...)
 }
 
-// figures compares the two clients.
-func figures(sc scenario.Scenario, out scenario.Outcome, asides [2]aside) []line {
+// compared is the figures as a table or, where that does not fit, one below the other.
+func compared(rows [][]line, width int) []line {
+	cols := []column{{title: "what"}, {title: "official client", right: true}, {title: oursName, right: true}}
+	lines := table(cols, rows, 0)
+	if width <= 0 || lines[0].width() <= width {
+		return lines
+	}
+	lines = nil
+	for _, r := range rows {
+		lines = append(lines, r[0], slices.Concat(line{{"  " + officialName + " ", plain}}, r[1], line{{", " + oursName + " ", plain}}, r[2]))
+	}
+	return lines
+}
+
+// figures has a row for each: what, the official client's, ours.
+func figures(sc scenario.Scenario, out scenario.Outcome, asides [2]aside) [][]line {
 	ours, official := out.Ours, out.Control
 	rows := [][]line{
 		durations("longest silence of a watch", official.Silence, ours.Silence),
@@ -44,7 +59,7 @@ func figures(sc scenario.Scenario, out scenario.Outcome, asides [2]aside) []line
 	if sc.Target != scenario.Nobody && sc.Control == scenario.Stuck {
 		rows = append(rows, cells("last stream moved after", gone(official.LastStream), gone(ours.LastStream)))
 	}
-	return table([]column{{title: "what"}, {title: "official client", right: true}, {title: oursName, right: true}}, rows, 0)
+	return rows
 }
 
 func cells(what string, official, ours word) []line {

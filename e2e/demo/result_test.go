@@ -21,7 +21,7 @@ func cutOutcome() (scenario.Scenario, scenario.Outcome) {
 
 func TestResultComparesBothClients(t *testing.T) {
 	sc, out := cutOutcome()
-	got := drawn(result(sc, out, [2]aside{{calls: 2916}, {calls: 1174, slow: 11}}))
+	got := drawn(result(sc, out, [2]aside{{calls: 2916}, {calls: 1174, slow: 11}}, 80))
 	want := `
 what                           official client  quorumwise
 longest silence of a watch               9.1 s       0.6 s
@@ -38,6 +38,19 @@ PASSED: quorumwise moved on within 0.54 s: no read failed, no lease was lost, no
 `
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func TestNarrowResultLosesNothing(t *testing.T) {
+	sc, out := cutOutcome()
+	got := drawn(compared(figures(sc, out, [2]aside{{calls: 2916}, {calls: 1174, slow: 11}})[:2], 46))
+	want := `longest silence of a watch
+  official 9.1 s, quorumwise 0.6 s
+longest Get
+  official 9.1 s, quorumwise 0.2 s
+`
+	if got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
 

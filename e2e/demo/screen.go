@@ -2,40 +2,62 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/quorumwise/quorumwise/e2e/workload"
 )
 
-// fewestEvents is how many lines of the story stand on any screen.
-const fewestEvents = 3
-
-// screen draws a picture and the end of the story on width columns and at most
-// height rows; 0 is no limit.
+// screen draws a picture and the end of the story on width columns and fewer than
+// height rows, one being the cursor's; 0 is no limit.
 func screen(p picture, story []event, width, height int) []line {
-	lines := []line{
-		{{fmt.Sprintf("%5.1fs  ", p.at.Seconds()), strong}, {p.fault, strong}, {": " + p.does, plain}},
-		nil,
-	}
+	title := line{{fmt.Sprintf("%5.1fs  ", p.at.Seconds()), strong}, {p.fault, strong}, {": " + p.does, plain}}
+	lines := append(title.wrap(width), nil)
 	lines = append(lines, memberTable(p.members, width)...)
 	lines = append(lines, nil)
 	lines = append(lines, clientTable(p.clients, width)...)
 	lines = append(lines, nil)
-	room := len(story)
+	room := 0 // no limit
 	if height > 0 {
-		room = min(room, max(height-len(lines)-1, fewestEvents))
+		room = max(height-len(lines)-1, 1)
 	}
-	for _, e := range story[len(story)-room:] {
-		lines = append(lines, e.line())
-	}
+	lines = append(lines, end(story, width, room)...)
 	for i := range lines {
 		lines[i] = lines[i].fit(width)
+	}
+	if height > 0 && len(lines) >= height {
+		lines = lines[:height-1]
 	}
 	return lines
 }
 
-func (e event) line() line {
-	return line{{fmt.Sprintf("%5.1fs  ", e.at.Seconds()), faint}, {e.text, e.tone}}
+// end is the last events of the story that fit in room lines; 0 is no limit.
+func end(story []event, width, room int) []line {
+	var lines []line
+	for _, e := range slices.Backward(story) {
+		more := e.lines(width)
+		if room > 0 && len(lines)+len(more) > room {
+			break
+		}
+		lines = append(more, lines...)
+	}
+	return lines
+}
+
+// lines is the event with its time before it, broken where the screen ends.
+func (e event) lines(width int) []line {
+	first := word{fmt.Sprintf("%5.1fs  ", e.at.Seconds()), faint}
+	indent := utf8.RuneCountInString(first.text)
+	if width > 0 {
+		width = max(width-indent, 1)
+	}
+	lines := line{{e.text, e.tone}}.wrap(width)
+	for i, l := range lines {
+		lines[i] = append(line{first}, l...)
+		first = word{strings.Repeat(" ", indent), plain}
+	}
+	return lines
 }
 
 func memberTable(members []memberState, width int) []line {
@@ -55,7 +77,7 @@ func memberTable(members []memberState, width int) []line {
 func clientTable(clients []clientState, width int) []line {
 	cols := []column{
 		{title: "client"}, {title: "Gets/s", right: true, spare: 2}, {title: "Puts/s", right: true, spare: 3},
-		{title: "blocked"}, {title: "lease left"}, {title: "each watch silent for"},
+		{title: "blocked", spare: 1}, {title: "lease left"}, {title: "each watch silent for"},
 	}
 	rows := func(watches func(clientState) line) [][]line {
 		var rows [][]line
