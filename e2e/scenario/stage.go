@@ -85,6 +85,8 @@ func (st *Stage) open(ctx context.Context, sc Scenario, log *slog.Logger) error 
 		if err != nil {
 			return err
 		}
+		// Where the scenario was interrupted nobody else stops the load.
+		st.closers = append(st.closers, func() error { app.Load.Stop(context.Background(), 0); return nil })
 	}
 	return nil
 }
