@@ -3,15 +3,21 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/quorumwise/quorumwise/e2e/cluster"
 	"github.com/quorumwise/quorumwise/e2e/scenario"
 )
+
+// Members, shims, clients and the display leave nothing behind, however it ends.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // uneventful is a scenario on one real member, as short as can be.
 func uneventful(do func(context.Context, *scenario.Stage) error) scenario.Scenario {
@@ -58,5 +64,26 @@ func TestInterruptedDemonstrationCleansUp(t *testing.T) {
 	}
 	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v (%v); want nothing", left, err)
+	}
+}
+
+// pipe is an output whose reader leaves after a number of lines.
+type pipe struct{ lines int }
+
+func (p *pipe) Write(b []byte) (int, error) {
+	if p.lines--; p.lines < 0 {
+		return 0, os.ErrClosed
+	}
+	return len(b), nil
+}
+
+func TestReaderThatLeavesEarlyEndsTheDemonstration(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	show, _ := plainDisplay()
+	show.w = &pipe{lines: 3} // it leaves while both clients still work undisturbed
+	err := play(ctx, uneventful(nil), show, slog.New(slog.DiscardHandler))
+	if !errors.Is(err, os.ErrClosed) {
+		t.Errorf("err = %v; want the failed write", err)
 	}
 }
