@@ -27,13 +27,16 @@ type choice struct {
 //     endpoint in TransientFailure until it succeeds.
 //   - Else fail open: all that is connected but not Parked, alike. Grades are
 //     opinions; an application that reaches anything at all must go on.
-//   - Parked ones when there is nothing else.
+//   - Parked ones only when all endpoints are: a learner refuses calls and a
+//     member of another cluster answers wrongly, so calls rather wait for one that
+//     is not parked, however long it is away.
 //   - Nothing connected: best is empty, and gRPC's own rules hold.
 func choose(all []candidate) choice {
 	var healthy, unknown, doubtful, parked []int
-	var evidence, coming bool
+	var evidence, coming, member bool
 	for i, c := range all {
 		evidence = evidence || c.grade == Healthy
+		member = member || c.grade != Parked
 		if c.state != connectivity.Ready {
 			coming = coming || c.grade == Healthy && connecting(c.state)
 			continue
@@ -60,7 +63,7 @@ func choose(all []candidate) choice {
 	case len(doubtful) > 0:
 		out.best, out.wait = doubtful, coming
 	default:
-		out.best, out.wait = parked, coming && len(parked) > 0
+		out.best, out.wait = parked, member && len(parked) > 0
 	}
 	return out
 }

@@ -37,6 +37,8 @@ func TestChooseNamedCases(t *testing.T) {
 		{"unknown is not kept waiting for a healthy one", []candidate{{Unknown, ready}, {Healthy, connecting}}, []int{0}, false},
 		{"suspect waits for a healthy one", []candidate{{Suspect, ready}, {Healthy, connecting}}, []int{0}, true},
 		{"parked waits for a healthy one", []candidate{{Parked, ready}, {Healthy, connecting}}, []int{0}, true},
+		{"parked waits for any other, also one that is away", []candidate{{Parked, ready}, {Suspect, failing}}, []int{0}, true},
+		{"all parked: used", []candidate{{Parked, ready}, {Parked, failing}}, []int{0}, false},
 		{"suspect does not wait for a failing one", []candidate{{Suspect, ready}, {Healthy, failing}}, []int{0}, false},
 		{"suspect does not wait for an unknown one", []candidate{{Suspect, ready}, {Unknown, connecting}}, []int{0}, false},
 		{"fail open over suspect and unhealthy alike, not parked", []candidate{{Suspect, ready}, {Unhealthy, ready}, {Parked, ready}}, []int{0, 1}, false},
@@ -74,8 +76,9 @@ func dumbChoice(all []candidate) (best []int, wait, evidence bool) {
 		if c.grade == Healthy {
 			evidence = true
 			soon := c.state == connectivity.Connecting || c.state == connectivity.Idle
-			wait = wait || soon && (lowest == 2 || lowest == 3)
+			wait = wait || soon && lowest == 2
 		}
+		wait = wait || c.grade != Parked && lowest == 3
 	}
 	return best, wait, evidence
 }

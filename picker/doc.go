@@ -23,7 +23,7 @@
 //
 // Connected Healthy endpoints, else Unknown ones. Where neither is connected but
 // a Healthy one is being connected, calls wait for that attempt. Else everything
-// connected that is not Parked, alike; Parked ones when nothing else is. With no
+// connected that is not Parked, alike; Parked ones only when all are. With no
 // grades at all this is exactly round_robin, and an endpoint that is alone is
 // used whatever its grade. Streams go to the endpoint with the fewest as soon as
 // any endpoint is Healthy.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -116,6 +117,14 @@ func TestRandomGradesAndOutagesAgreeWithTheRule(t *testing.T) {
 				if _, err := r.tryGet(context.Background()); status.Code(err) != codes.Unavailable {
 					t.Fatalf("round %d: all down, got %v, want Unavailable", round, err)
 				}
+				continue
+			}
+			if best == level[picker.Parked] && slices.ContainsFunc(slices.Collect(maps.Values(g)), func(g picker.Grade) bool { return g != picker.Parked }) {
+				ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+				if id, err := r.tryGet(ctx); status.Code(err) != codes.DeadlineExceeded {
+					t.Fatalf("round %d, up %v, grades %v: member %d answered, error %v; want the call to wait: only parked ones are up", round, up, g, id, err)
+				}
+				cancel()
 				continue
 			}
 			got := r.share(len(want))
