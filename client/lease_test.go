@@ -1,131 +1,227 @@
-package client_test
+package client
 
 import (
+	"context"
 	"fmt"
+	"math"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
-	"github.com/quorumwise/quorumwise/client"
-	"github.com/quorumwise/quorumwise/e2e/fakeetcd"
+	"github.com/quorumwise/quorumwise/picker"
 )
 
-// A member that answers everything but keepalives stays healthy. With the most
-// streams elsewhere it is where the next stream would go, again and again.
-func TestUnansweredKeepaliveGoesToAnotherMember(t *testing.T) {
-	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{Rebalance: -1}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
-		grant, err := cli.Grant(t.Context(), 5)
+// scriptedStream is the stream below a lease stream, played by the test.
+type scriptedStream struct {
+	ctx     context.Context
+	sent    []int64
+	closed  bool
+	broken  error // of sending
+	answers chan *pb.LeaseKeepAliveResponse
+	fails   chan error
+}
+
+func (s *scriptedStream) Header() (metadata.MD, error) { return nil, nil }
+func (s *scriptedStream) Trailer() metadata.MD         { return nil }
+func (s *scriptedStream) Context() context.Context     { return s.ctx }
+func (s *scriptedStream) CloseSend() error             { s.closed = true; return nil }
+
+func (s *scriptedStream) SendMsg(m any) error {
+	if s.broken != nil || s.ctx.Err() != nil {
+		return fmt.Errorf("broken: %w", s.broken)
+	}
+	s.sent = append(s.sent, m.(*pb.LeaseKeepAliveRequest).ID)
+	return nil
+}
+
+func (s *scriptedStream) RecvMsg(m any) error {
+	select {
+	case r := <-s.answers:
+		resp := m.(*pb.LeaseKeepAliveResponse)
+		resp.ID, resp.TTL = r.ID, r.TTL
+		return nil
+	case err := <-s.fails:
+		return err
+	case <-s.ctx.Done():
+		return status.FromContextError(s.ctx.Err()).Err()
+	}
+}
+
+// leaseScene is a lease stream over scripted ones, with a reader.
+type leaseScene struct {
+	t      *testing.T
+	a      *Attachment
+	s      *leaseStream
+	below  []*scriptedStream
+	cancel context.CancelFunc
+	ended  error // what the reader got
+}
+
+func inLeaseScene(t *testing.T, test func(*leaseScene)) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &leaseScene{t: t, a: &Attachment{hub: picker.NewHub(), wake: make(chan struct{}, 1)}}
+		defer l.a.hub.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		l.cancel = cancel
+		open := func(ctx context.Context, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+			l.below = append(l.below, &scriptedStream{ctx: ctx, answers: make(chan *pb.LeaseKeepAliveResponse), fails: make(chan error)})
+			return l.below[len(l.below)-1], nil
+		}
+		s, err := l.a.openLeaseStream(ctx, open, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		alive, err := cli.KeepAlive(t.Context(), grant.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l.s = s.(*leaseStream)
+		done := make(chan struct{})
 		go func() {
-			for range alive {
+			defer close(done)
+			for l.ended == nil {
+				l.ended = s.RecvMsg(&pb.LeaseKeepAliveResponse{})
 			}
 		}()
-		time.Sleep(time.Second)
-		for i := range 8 { // fewest streams use makes them go to the other members, mostly
-			cli.Watch(metadata.AppendToOutgoingContext(t.Context(), "watch", fmt.Sprint(i)), "k")
-			time.Sleep(10 * time.Millisecond)
-		}
-		m := streamMember(c, "/etcdserverpb.Lease/LeaseKeepAlive")
-		m.EndStreams(14, "make room", "Watch")
-		time.Sleep(time.Second)
-		m.DropAnswer("LeaseKeepAlive")
-		time.Sleep(20 * time.Second)
-		if _, ok := c.Lease(grant.ID); !ok {
-			t.Error("the lease is lost on a member that answers no keepalives, although two others do")
-		}
-		if e, _ := cli.Health().Endpoint(m.Address); e.Grade != "healthy" {
-			t.Errorf("the member is %s, want healthy: this is no test of the verdict", e.Grade)
+		test(l)
+		cancel()
+		<-done
+		synctest.Wait()
+		if n := len(l.a.leases.streams); n != 0 {
+			t.Errorf("%d streams are remembered after the end, want none", n)
 		}
 	})
 }
 
-// F27: the token was invalidated, and nothing but streams uses it when they
-// move. They end up with a fresh one, and no member is held responsible.
-func TestMovedStreamsGetAFreshToken(t *testing.T) {
-	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar, User: "root", Password: "pw"}, options{Rebalance: -1}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
-		watch := cli.Watch(t.Context(), "k")
-		grant, err := cli.Grant(t.Context(), 5)
-		if err != nil {
-			t.Fatal(err)
+func (l *leaseScene) send(ids ...int64) {
+	l.t.Helper()
+	for _, id := range ids {
+		if err := l.s.SendMsg(&pb.LeaseKeepAliveRequest{ID: id}); err != nil {
+			l.t.Errorf("SendMsg(%d): %v, want none: clientv3 would stop sending for good", id, err)
 		}
-		alive, err := cli.KeepAlive(t.Context(), grant.ID)
-		if err != nil {
-			t.Fatal(err)
+	}
+}
+
+func (l *leaseScene) answer(id, ttl int64) {
+	l.below[len(l.below)-1].answers <- &pb.LeaseKeepAliveResponse{ID: id, TTL: ttl}
+	synctest.Wait()
+}
+
+// move ends the stream below as the loop does.
+func (l *leaseScene) move() {
+	_, call := l.s.current()
+	l.a.end(call, &MovedError{Endpoint: "a", Reason: "test", Method: methodKeepAlive})
+}
+
+func (l *leaseScene) info() leaseInfo {
+	_, info := l.s.info(time.Now())
+	return info
+}
+
+func TestMovedLeaseStreamSendsAgainWhatHasNoAnswerShortestLifeFirst(t *testing.T) {
+	inLeaseScene(t, func(l *leaseScene) {
+		l.send(1, 2, 3)
+		l.answer(1, 30)
+		l.answer(2, 5)
+		l.answer(3, 10)
+		time.Sleep(time.Second)
+		l.send(1, 2, 3)
+		l.answer(3, 10) // and no answer for 1 and 2
+		time.Sleep(time.Second)
+		l.move()
+		l.send(4) // while nobody has noticed: it goes out with the next stream
+		synctest.Wait()
+		if len(l.below) != 2 || l.ended != nil {
+			t.Fatalf("%d streams, reader ended with %v; want a second stream, unnoticed", len(l.below), l.ended)
 		}
-		closed := make(chan struct{})
-		go func() {
-			defer close(closed)
-			for range alive {
-			}
-		}()
-		revision := int64(0)
-		for round, m := range c.Members() {
-			time.Sleep(3 * time.Second)
-			c.InvalidateTokens()
-			m.CutPeers()
-			time.Sleep(7 * time.Second)
-			if _, ok := c.Lease(grant.ID); !ok {
-				t.Fatalf("round %d: the lease is gone", round)
-			}
-			c.Put("k", fmt.Sprint(round))
-			time.Sleep(100 * time.Millisecond)
-			select {
-			case resp := <-watch:
-				if resp.Err() != nil || len(resp.Events) != 1 || resp.Events[0].Kv.ModRevision <= revision {
-					t.Fatalf("round %d: the watch brings %v (%v), want the one event", round, resp, resp.Err())
-				}
-				revision = resp.Events[0].Kv.ModRevision
-			default:
-				t.Fatalf("round %d: the watch is silent", round)
-			}
-			m.Heal()
+		if got, want := l.below[1].sent, []int64{4, 2, 1}; !slices.Equal(got, want) {
+			t.Errorf("sent again: %v, want %v: a life not known is the shortest, 3 was answered", got, want)
 		}
-		time.Sleep(5 * time.Second)
-		for _, e := range cli.Health().Endpoints {
-			if e.Grade != "healthy" {
-				t.Errorf("%s is %s (%s), want healthy: an auth error ejects nobody", e.Address, e.Grade, e.Reason)
-			}
+		if at := l.info().unanswered; time.Since(at) != 0 {
+			t.Errorf("the keepalives count as unanswered for %v, want from now on: else the new stream goes at once", time.Since(at))
 		}
-		select {
-		case <-closed:
-			t.Error("the keepalive channel was closed")
-		default:
+		for _, id := range []int64{1, 2, 4} {
+			l.answer(id, 10)
+		}
+		if at := l.info().unanswered; !at.IsZero() {
+			t.Errorf("everything is answered, yet one waits for %v", time.Since(at))
 		}
 	})
 }
 
-// KeepAliveOnce opens a stream each time; thousands of them leave nothing behind.
-func TestManyLeasesLeaveNothingBehind(t *testing.T) {
-	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
-		var ids []clientv3.LeaseID
-		for range 200 {
-			grant, err := cli.Grant(t.Context(), 60)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ids = append(ids, grant.ID)
-			if _, err := cli.KeepAliveOnce(t.Context(), grant.ID); err != nil {
-				t.Fatalf("KeepAliveOnce: %v", err)
-			}
+func TestOldestUnansweredKeepaliveAndShortestLifeCount(t *testing.T) {
+	inLeaseScene(t, func(l *leaseScene) {
+		l.send(1, 2)
+		l.answer(1, 30)
+		l.answer(2, 5)
+		if left := l.info().remaining; left != 5*time.Second {
+			t.Errorf("shortest life left is %v, want 5s", left)
 		}
-		time.Sleep(time.Second)
-		for _, e := range cli.Health().Endpoints {
-			if len(e.InFlight) > 0 {
-				t.Errorf("%s has %v in flight after all keepalives ended, want nothing", e.Address, e.InFlight)
-			}
+		l.send(1)
+		time.Sleep(500 * time.Millisecond)
+		l.send(1, 2) // clientv3 sends again what is not answered
+		if age := time.Since(l.info().unanswered); age != 500*time.Millisecond {
+			t.Errorf("oldest unanswered keepalive is %v old, want 500ms", age)
 		}
-		for _, id := range ids {
-			if _, ok := c.Lease(id); !ok {
-				t.Errorf("lease %x is gone", id)
-			}
+		l.answer(1, 0) // expired
+		l.answer(2, 5)
+		if i := l.info(); !i.unanswered.IsZero() || i.remaining != 5*time.Second {
+			t.Errorf("after the answers: %+v, want the one lease that is left", i)
+		}
+		time.Sleep(5*time.Second + time.Minute + 1)
+		if l.info(); len(l.s.lives)+len(l.s.sent) != 0 {
+			t.Errorf("%d lives, %d sent are kept of leases that nobody keeps alive", len(l.s.lives), len(l.s.sent))
+		}
+	})
+}
+
+func TestClosedLeaseStreamStaysClosedWhenItMoves(t *testing.T) {
+	inLeaseScene(t, func(l *leaseScene) {
+		l.send(1)
+		if err := l.s.CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+		l.move()
+		synctest.Wait()
+		if len(l.below) != 2 || !l.below[1].closed || len(l.below[1].sent) != 1 {
+			t.Fatalf("%d streams, want a second one that is closed for sending after the one keepalive", len(l.below))
+		}
+	})
+}
+
+// What is no move is clientv3's to handle, as without us.
+func TestLeaseStreamThatFailsByItselfTellsItsUser(t *testing.T) {
+	inLeaseScene(t, func(l *leaseScene) {
+		l.below[0].broken = context.DeadlineExceeded
+		if err := l.s.SendMsg(&pb.LeaseKeepAliveRequest{ID: 1}); err == nil {
+			t.Error("SendMsg on a stream that broke by itself reports nothing")
+		}
+		want := status.Error(codes.Unavailable, "gone")
+		l.below[0].fails <- want
+		synctest.Wait()
+		if l.ended != want || len(l.below) != 1 {
+			t.Errorf("the reader got %v after %d streams, want %v after one", l.ended, len(l.below), want)
+		}
+		if n := len(l.a.leases.streams); n != 0 {
+			t.Errorf("%d streams are remembered after the end although the context goes on", n)
+		}
+		if l.s.stop() {
+			t.Error("the context still holds on to the stream that has ended")
+		}
+	})
+}
+
+func TestOddTTLsDoNoHarm(t *testing.T) {
+	inLeaseScene(t, func(l *leaseScene) {
+		for i, ttl := range []int64{math.MaxInt64, math.MinInt64, -1, math.MaxInt64 / int64(time.Second)} {
+			l.send(int64(i))
+			l.answer(int64(i), ttl)
+		}
+		if i := l.info(); !i.unanswered.IsZero() || i.remaining < 0 {
+			t.Errorf("after odd answers: %+v, want nothing unanswered, no life in the past", i)
 		}
 	})
 }

@@ -64,6 +64,9 @@ type mover struct {
 	spread    time.Duration // over which watches leave
 	rand      func() float64
 
+	// bad is since when an endpoint has been one to avoid, without a break: what
+	// the callers are told, since a verdict's own time begins anew with each step.
+	bad map[string]time.Time
 	// due is when a watch or other stream on an unhealthy endpoint goes.
 	due map[*picker.Call]time.Time
 	// term is the last one with a known leader, and changed is when a later one
@@ -77,6 +80,7 @@ type mover struct {
 // any time and as often as one likes, and misses nothing that lasts.
 func (m *mover) decide(v view) decision {
 	m.followLeader(v)
+	m.followBad(v)
 	var d decision
 	due := make(map[*picker.Call]time.Time)
 	for i := range v.endpoints {
@@ -108,6 +112,22 @@ func (m *mover) followLeader(v view) {
 		m.changed = v.now
 	}
 	m.term = v.term
+}
+
+// followBad notes since when each endpoint has been one to avoid.
+func (m *mover) followBad(v view) {
+	bad := make(map[string]time.Time)
+	for _, e := range v.endpoints {
+		since, already := m.bad[e.address]
+		switch {
+		case !avoided(e.grade):
+		case already:
+			bad[e.address] = since
+		default:
+			bad[e.address] = e.since
+		}
+	}
+	m.bad = bad
 }
 
 func (m *mover) endpoint(v *view, e *endpointView, due map[*picker.Call]time.Time, d *decision) {
@@ -190,14 +210,14 @@ func (m *mover) leave(v *view, e *endpointView, c callView, better bool, due map
 	switch {
 	case !better:
 	case c.class == picker.ClassRead && avoided(e.grade):
-		return e.reason, e.since
+		return e.reason, m.bad[e.address]
 	case e.grade != prober.Unhealthy && e.grade != prober.Parked:
 	case c.class == picker.ClassMutation && e.left && v.now.Sub(e.since) < 2*m.election:
 		// Nothing is wrong with the member as far as is known: it will answer.
 	case c.class == picker.ClassLease || c.class == picker.ClassMutation:
-		return e.reason, e.since
+		return e.reason, m.bad[e.address]
 	case m.isDue(v.now, c.call, due):
-		return e.reason, e.since
+		return e.reason, m.bad[e.address]
 	}
 	if c.class == picker.ClassLease && !c.keepalive.IsZero() && v.now.Sub(c.keepalive) >= m.keepalive {
 		return ReasonKeepalive, c.keepalive

@@ -183,6 +183,117 @@ func TestUnansweredKeepaliveReopensItsStreamOnAHealthyMember(t *testing.T) {
 	}
 }
 
+// Left to itself the stream might come back to the member with the fewest streams.
+func TestOverdueKeepaliveGoesToTheBestOfTheOthers(t *testing.T) {
+	for _, tt := range []struct {
+		grades [3]prober.Grade
+		ready  [3]bool
+		want   string
+	}{
+		{[3]prober.Grade{healthy, healthy, suspect}, [3]bool{true, true, true}, "b"},
+		{[3]prober.Grade{healthy, suspect, unknown}, [3]bool{true, true, true}, "c"},
+		{[3]prober.Grade{healthy, healthy, suspect}, [3]bool{true, false, true}, "c"},
+		{[3]prober.Grade{healthy, healthy, healthy}, [3]bool{true, false, false}, ""},
+	} {
+		s := newScene(t)
+		c := s.call(picker.ClassLease, time.Hour)
+		c.keepalive = s.now.Add(-time.Second)
+		v := s.view(tt.grades, c)
+		for i := range v.endpoints {
+			v.endpoints[i].ready = tt.ready[i]
+		}
+		if d := s.m.decide(v); len(d.ends) != 1 || d.ends[0].to != tt.want {
+			t.Errorf("grades %v, connected %v: ends %v, want one that goes to %q", tt.grades, tt.ready, d.ends, tt.want)
+		}
+	}
+}
+
+// The first leader that is heard of took over from nobody, whenever the call began.
+func TestFirstLeaderEndsNoMutation(t *testing.T) {
+	s := newScene(t)
+	v := s.view([3]prober.Grade{healthy, healthy, healthy}, s.call(picker.ClassMutation, time.Second))
+	v.leader, v.term = 1, 5
+	s.m.decide(v)
+	v.now = v.now.Add(time.Minute)
+	if d := s.m.decide(v); len(d.ends) != 0 {
+		t.Errorf("%d mutations ended for a leader that took over from nobody", len(d.ends))
+	}
+}
+
+// A verdict passes from suspect to unhealthy; the caller wants to know since
+// when the member was bad.
+func TestCallerIsToldSinceWhenTheMemberWasBad(t *testing.T) {
+	s := newScene(t)
+	v := s.view([3]prober.Grade{suspect, healthy, healthy}, s.call(picker.ClassMutation, 0))
+	v.endpoints[0].since = s.now
+	s.m.decide(v)
+	v.now = s.now.Add(300 * time.Millisecond)
+	v.endpoints[0].grade, v.endpoints[0].since = unhealthy, v.now
+	d := s.m.decide(v)
+	if len(d.ends) != 1 || !d.ends[0].cause.Since.Equal(s.now) || d.ends[0].cause.After != 300*time.Millisecond {
+		t.Errorf("ended %v, want the mutation, told that its member was bad for 300ms", d.ends)
+	}
+	v.endpoints[0].grade = healthy
+	s.m.decide(v)
+	v.now = v.now.Add(time.Second)
+	v.endpoints[0].grade, v.endpoints[0].since = unhealthy, v.now
+	if d = s.m.decide(v); len(d.ends) != 1 || d.ends[0].cause.After != 0 {
+		t.Errorf("ended %v, want the time of the present trouble only", d.ends)
+	}
+}
+
+// Nothing in flight, nothing to look at: a member that is down for days costs a
+// client at rest no wake-ups.
+func TestMoverRestsWhenNothingIsInFlight(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		calls []picker.Class
+		grade prober.Grade
+		watch bool
+	}{
+		{"nothing on a bad member", nil, unhealthy, false},
+		{"a call that nobody moves", []picker.Class{picker.ClassOther}, unhealthy, false},
+		{"a watch on a healthy member", []picker.Class{picker.ClassWatch}, healthy, false},
+		{"a watch on a suspect one", []picker.Class{picker.ClassWatch}, suspect, true},
+		{"a read", []picker.Class{picker.ClassRead}, healthy, true},
+		{"a mutation", []picker.Class{picker.ClassMutation}, healthy, true},
+	} {
+		s := newScene(t)
+		var calls []callView
+		for _, class := range tt.calls {
+			calls = append(calls, s.call(class, 0))
+		}
+		if d := s.m.decide(s.view([3]prober.Grade{tt.grade, suspect, suspect}, calls...)); d.watch != tt.watch {
+			t.Errorf("%s: watched %v, want %v", tt.name, d.watch, tt.watch)
+		}
+	}
+}
+
+// A call begins shortly before it is filed: one look that sees nothing proves nothing.
+func TestLoopRestsAfterASecondLookThatSawNothing(t *testing.T) {
+	var r rest
+	for i, step := range []struct {
+		wake, watch bool
+		wait        time.Duration
+		idle        bool
+	}{
+		{true, true, activeTick, false},
+		{false, false, activeTick, false},
+		{false, false, activeTick, true}, // what begins from now on wakes the loop
+		{false, false, idleTick, true},
+		{true, false, activeTick, false},
+		{false, false, activeTick, true},
+		{true, false, activeTick, false},
+	} {
+		if step.wake {
+			r.quiet = 0
+		}
+		if wait, idle := r.next(step.watch); wait != step.wait || idle != step.idle {
+			t.Errorf("step %d: wait %v, idle %v; want %v, %v", i, wait, idle, step.wait, step.idle)
+		}
+	}
+}
+
 // An overdue call triggers a proof and is never itself a verdict.
 func TestOverdueCallAsksForAProofAndStays(t *testing.T) {
 	s := newScene(t)

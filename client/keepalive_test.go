@@ -1,0 +1,177 @@
+package client_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/quorumwise/quorumwise/client"
+	"github.com/quorumwise/quorumwise/e2e/fakeetcd"
+	"github.com/quorumwise/quorumwise/healthsvc"
+)
+
+// A member that answers everything but keepalives stays healthy. With the fewest
+// streams it is where the next stream would go, again and again.
+func TestUnansweredKeepaliveGoesToAnotherMember(t *testing.T) {
+	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{Rebalance: -1}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
+		for i := range 8 {
+			cli.Watch(metadata.AppendToOutgoingContext(t.Context(), "watch", fmt.Sprint(i)), "k")
+		}
+		m := c.Member(1)
+		m.Lie(&healthsvc.Report{Reason: healthsvc.ReasonDraining}) // its streams leave, and stay away
+		time.Sleep(5 * time.Second)
+		m.Lie(nil)
+		time.Sleep(5 * time.Second)
+		grant, err := cli.Grant(t.Context(), 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := cli.KeepAlive(t.Context(), grant.ID); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if n := m.Streams("LeaseKeepAlive"); n != 1 {
+			t.Fatalf("%d lease streams on the member without streams, want the one", n)
+		}
+		m.DropAnswer("LeaseKeepAlive")
+		time.Sleep(20 * time.Second)
+		if _, ok := c.Lease(grant.ID); !ok {
+			t.Error("the lease is lost on a member that answers no keepalives, although two others do")
+		}
+		if e, _ := cli.Health().Endpoint(m.Address); e.Grade != "healthy" {
+			t.Errorf("the member is %s, want healthy: this is no test of the verdict", e.Grade)
+		}
+	})
+}
+
+// F27: the token was invalidated, and nothing but streams uses it when they
+// move. They end up with a fresh one, and no member is held responsible.
+func TestMovedStreamsGetAFreshToken(t *testing.T) {
+	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar, User: "root", Password: "pw"}, options{Rebalance: -1}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
+		watch := cli.Watch(t.Context(), "k")
+		grant, err := cli.Grant(t.Context(), 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alive, err := cli.KeepAlive(t.Context(), grant.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			for range alive {
+			}
+		}()
+		revision := int64(0)
+		for round, m := range c.Members() {
+			time.Sleep(3 * time.Second)
+			c.InvalidateTokens()
+			m.CutPeers()
+			time.Sleep(7 * time.Second)
+			if _, ok := c.Lease(grant.ID); !ok {
+				t.Fatalf("round %d: the lease is gone", round)
+			}
+			c.Put("k", fmt.Sprint(round))
+			time.Sleep(100 * time.Millisecond)
+			select {
+			case resp := <-watch:
+				if resp.Err() != nil || len(resp.Events) != 1 || resp.Events[0].Kv.ModRevision <= revision {
+					t.Fatalf("round %d: the watch brings %v (%v), want the one event", round, resp, resp.Err())
+				}
+				revision = resp.Events[0].Kv.ModRevision
+			default:
+				t.Fatalf("round %d: the watch is silent", round)
+			}
+			m.Heal()
+		}
+		time.Sleep(5 * time.Second)
+		for _, e := range cli.Health().Endpoints {
+			if e.Grade != "healthy" {
+				t.Errorf("%s is %s (%s), want healthy: an auth error ejects nobody", e.Address, e.Grade, e.Reason)
+			}
+		}
+		select {
+		case <-closed:
+			t.Error("the keepalive channel was closed")
+		default:
+		}
+	})
+}
+
+// KeepAliveOnce opens a stream each time; thousands of them leave nothing behind.
+func TestManyLeasesLeaveNothingBehind(t *testing.T) {
+	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
+		var ids []clientv3.LeaseID
+		for range 200 {
+			grant, err := cli.Grant(t.Context(), 60)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, grant.ID)
+			if _, err := cli.KeepAliveOnce(t.Context(), grant.ID); err != nil {
+				t.Fatalf("KeepAliveOnce: %v", err)
+			}
+		}
+		time.Sleep(time.Second)
+		for _, e := range cli.Health().Endpoints {
+			if len(e.InFlight) > 0 {
+				t.Errorf("%s has %v in flight after all keepalives ended, want nothing", e.Address, e.InFlight)
+			}
+		}
+		for _, id := range ids {
+			if _, ok := c.Lease(id); !ok {
+				t.Errorf("lease %x is gone", id)
+			}
+		}
+	})
+}
+
+// A member that says it has no leader ends its lease streams; the official
+// client then closes the channels of keepalives that require one.
+func TestLeaseStreamWithoutALeaderMovesAtOnce(t *testing.T) {
+	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
+		grant, err := cli.Grant(t.Context(), 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alive, err := cli.KeepAlive(clientv3.WithRequireLeader(t.Context()), grant.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		m := streamMember(c, "/etcdserverpb.Lease/LeaseKeepAlive")
+		m.EndStreams(codes.Unavailable, rpctypes.ErrNoLeader.Error(), "LeaseKeepAlive")
+		time.Sleep(100 * time.Millisecond) // clientv3 would wait 500 ms
+		if now := streamMember(c, "/etcdserverpb.Lease/LeaseKeepAlive"); now == nil || now == m {
+			t.Errorf("the lease stream is on %v 100 ms after it ended, want it on another member", now)
+		}
+		time.Sleep(10 * time.Second)
+		for len(alive) > 0 {
+			if _, open := <-alive; !open {
+				t.Fatal("the keepalive channel was closed, want it to go on elsewhere")
+			}
+		}
+	})
+}
+
+// A mutation is not repeated for "no leader"; the next one goes elsewhere at once.
+func TestMemberThatSaysNoLeaderGetsNoMoreCalls(t *testing.T) {
+	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
+		c.Member(1).Reject(codes.Unavailable, rpctypes.ErrNoLeader.Error(), "Put")
+		failed := 0
+		for range 30 {
+			if _, err := cli.Put(t.Context(), "k", "v"); err != nil {
+				failed++
+			}
+		}
+		if failed != 1 {
+			t.Errorf("%d of 30 Puts in a row met the member without a leader, want the first only", failed)
+		}
+	})
+}
