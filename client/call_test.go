@@ -38,7 +38,7 @@ func (s *slowKV) Put(ctx context.Context, r *pb.PutRequest) (*pb.PutResponse, er
 
 // narrow are two servers, the first of which takes one call at a time, and a
 // connection to both by way of the interceptor.
-func narrow(t *testing.T, a *Attachment, inner ...grpc.UnaryClientInterceptor) (pb.KVClient, [2]*slowKV) {
+func narrow(t *testing.T, a *Attachment, inner ...grpc.UnaryClientInterceptor) (*grpc.ClientConn, [2]*slowKV) {
 	var servers [2]*slowKV
 	var listeners [2]*bufconn.Listener
 	for i := range servers {
@@ -59,6 +59,7 @@ func narrow(t *testing.T, a *Attachment, inner ...grpc.UnaryClientInterceptor) (
 	}})
 	conn, err := grpc.NewClient("narrow:///x", grpc.WithResolvers(r), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDisableServiceConfig(), grpc.WithDefaultServiceConfig(service), grpc.WithChainUnaryInterceptor(append([]grpc.UnaryClientInterceptor{a.unary}, inner...)...),
+		grpc.WithChainStreamInterceptor(a.stream),
 		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
 			return listeners[addr[0]-'0'].DialContext(ctx)
 		}))
@@ -67,7 +68,7 @@ func narrow(t *testing.T, a *Attachment, inner ...grpc.UnaryClientInterceptor) (
 	}
 	t.Cleanup(func() { conn.Close() })
 	conn.Connect()
-	return pb.NewKVClient(conn), servers
+	return conn, servers
 }
 
 // A mutation that was given to a member but never left (here for want of a
@@ -76,7 +77,8 @@ func TestOnlyAMutationThatNeverLeftIsSentElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &Attachment{hub: picker.NewHub(), wake: make(chan struct{}, 1)}
 		defer a.hub.Close()
-		kv, servers := narrow(t, a)
+		conn, servers := narrow(t, a)
+		kv := pb.NewKVClient(conn)
 		synctest.Wait()
 		a.hub.SetGrades(map[string]picker.Grade{"0": picker.Healthy})
 		results := make(chan error, 2)
@@ -132,7 +134,8 @@ func TestAnswerThatCameBeforeTheEndStands(t *testing.T) {
 			synctest.Wait()
 			return refused
 		}
-		kv, servers := narrow(t, a, endLate)
+		conn, servers := narrow(t, a, endLate)
+		kv := pb.NewKVClient(conn)
 		synctest.Wait()
 		a.hub.SetGrades(map[string]picker.Grade{"0": picker.Healthy})
 		_, err := kv.Put(t.Context(), &pb.PutRequest{Key: []byte("k")})
@@ -143,4 +146,57 @@ func TestAnswerThatCameBeforeTheEndStands(t *testing.T) {
 			t.Errorf("the call was ended %d times, want once: this tests nothing else", n)
 		}
 	})
+}
+
+// A stream that was given to a member but could not be opened there before the
+// member was given up is opened elsewhere, unnoticed.
+func TestStreamThatNeverLeftIsOpenedElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &Attachment{hub: picker.NewHub(), wake: make(chan struct{}, 1)}
+		defer a.hub.Close()
+		conn, _ := narrow(t, a)
+		synctest.Wait()
+		a.hub.SetGrades(map[string]picker.Grade{"0": picker.Healthy})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go pb.NewKVClient(conn).Put(ctx, &pb.PutRequest{}) // takes the one place
+		synctest.Wait()
+		opened := make(chan error, 1)
+		go func() { _, err := pb.NewWatchClient(conn).Watch(ctx); opened <- err }()
+		synctest.Wait()
+		calls := a.hub.Calls("0")
+		if len(calls) != 2 || len(opened) != 0 {
+			t.Fatalf("%d calls in flight, %d streams opened; want the Put and the stream that waits for it", len(calls), len(opened))
+		}
+		a.hub.SetGrades(map[string]picker.Grade{"0": picker.Unhealthy, "1": picker.Healthy})
+		a.end(calls[1], &MovedError{Endpoint: "0", Reason: "test", Method: methodWatch})
+		if err := <-opened; err != nil {
+			t.Errorf("opening the stream: %v, want it opened at the other server", err)
+		}
+	})
+}
+
+// A stream that ends by itself frees what it holds although its caller's context
+// goes on.
+func TestStreamThatEndedHoldsNothing(t *testing.T) {
+	a := &Attachment{hub: picker.NewHub(), wake: make(chan struct{}, 1)}
+	defer a.hub.Close()
+	var finish func(error)
+	var below context.Context
+	_, _, err := a.open(t.Context(), picker.ClassWatch, methodWatch, func(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		below = ctx
+		for _, o := range opts {
+			if f, ok := o.(grpc.OnFinishCallOption); ok {
+				finish = f.OnFinish
+			}
+		}
+		return nil, nil
+	}, nil)
+	if err != nil || finish == nil || below.Err() != nil {
+		t.Fatalf("open: %v, told of the end: %v, context: %v", err, finish != nil, below.Err())
+	}
+	finish(nil)
+	if below.Err() == nil {
+		t.Error("the context of a stream that has ended goes on: each stream leaves one behind")
+	}
 }

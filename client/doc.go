@@ -22,8 +22,10 @@
 //     [MovedError], and [IsOutcomeUnknown] says that it may or may not happen.
 //   - If no other member is better, nothing moves: an election on healthy
 //     members costs nobody a stream.
-//   - A keepalive that stays unanswered reopens its lease stream, whatever the
-//     grade of the member.
+//   - A keepalive that stays unanswered reopens its lease stream at another
+//     member, whatever the grade of this one.
+//   - What is in flight on an endpoint that is taken out (SetEndpoints, Sync)
+//     moves too; a mutation first gets two election timeouts for its answer.
 //
 // With no evidence (no shims, nothing heard yet) the client behaves as
 // clientv3 with round_robin.
@@ -39,8 +41,12 @@
 // # Limits
 //
 // One [Attachment] serves one clientv3.Client. Dial options in the
-// configuration (dialers, interceptors) are used for the probes too. An error
-// at a deadline is context.DeadlineExceeded by errors.Is, not by ==, when there
-// is something to say about the member. Connections that clientv3 makes to a
-// single endpoint (Maintenance, Dial) are left alone.
+// configuration (dialers, interceptors) are used for the probes too, and cannot
+// be looked into: keepalive parameters given there are not checked. An endpoint
+// is one member: behind a name with several addresses, or a load balancer, the
+// probe and the calls may end at different ones. A lease grant or revoke that
+// ends in a broken connection, not in a move, is repeated by clientv3 itself.
+// An error at a deadline is context.DeadlineExceeded by errors.Is, not by ==,
+// when there is something to say about the member. Connections that clientv3
+// makes to a single endpoint (Maintenance, Dial) are left alone.
 package client

@@ -92,9 +92,13 @@ func (d *drifter) plan(v view, to string) {
 				continue
 			}
 			all++
-			if e.address == to {
+			planned := slices.IndexFunc(d.planned, func(p drifting) bool { return p.call == c.call })
+			if e.address == to || planned >= 0 && d.planned[planned].to == to {
 				have++
 				continue
+			}
+			if planned >= 0 {
+				continue // on its way to another that returned
 			}
 			movable = append(movable, drifting{call: c.call, from: e.address, to: to})
 		}

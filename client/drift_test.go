@@ -2,6 +2,7 @@ package client
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -91,6 +92,46 @@ func TestDriftIsDroppedWhenItsTargetFailsAgain(t *testing.T) {
 	v.endpoints[2].grade = suspect
 	if now, _ := d.decide(v); len(now)+len(d.planned) != 0 {
 		t.Errorf("%d moved, %d still planned towards a suspect member, want none", len(now), len(d.planned))
+	}
+}
+
+func TestMemberThatHasItsShareAlreadyGetsNoMore(t *testing.T) {
+	s := newScene(t)
+	d := &drifter{over: time.Minute, rand: func() float64 { return 0.5 }}
+	v := s.view([3]prober.Grade{healthy, healthy, unhealthy})
+	for i := range 9 { // the third has opened new ones as soon as it was back
+		e := &v.endpoints[i%3]
+		e.calls = append(e.calls, s.call(picker.ClassWatch, 0))
+	}
+	d.decide(v)
+	v.endpoints[2].grade = healthy
+	if now, _ := d.decide(v); len(now)+len(d.planned) != 0 {
+		t.Errorf("%d streams move, %d planned towards a member with its third, want none", len(now), len(d.planned))
+	}
+}
+
+// Two members return at once: each gets its share, no stream is asked for twice.
+func TestMembersThatReturnTogetherGetAShareEach(t *testing.T) {
+	s := newScene(t)
+	rnd := rand.New(rand.NewPCG(5, 6))
+	d := &drifter{over: time.Minute, rand: rnd.Float64}
+	v := s.view([3]prober.Grade{healthy, unhealthy, unhealthy})
+	for range 30 {
+		v.endpoints[0].calls = append(v.endpoints[0].calls, s.call(picker.ClassWatch, 0))
+	}
+	d.decide(v)
+	v.endpoints[1].grade, v.endpoints[2].grade = healthy, healthy
+	share := make(map[string]int)
+	for range 61 {
+		now, _ := d.decide(v)
+		for _, p := range now {
+			share[p.to]++
+			v.endpoints[0].calls = slices.DeleteFunc(v.endpoints[0].calls, func(c callView) bool { return c.call == p.call })
+		}
+		v.now = v.now.Add(time.Second)
+	}
+	if share["b"] != 10 || share["c"] != 10 {
+		t.Errorf("of 30 streams %v went to the two members that returned, want 10 each", share)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestMemberIsLeftInsideTheBudget(t *testing.T) {
 				l := startLoad(t, c, cli, 5)
 				m := c.Member(tt.index)
 				tt.fault(m)
-				time.Sleep(10 * time.Second)
+				time.Sleep(7 * time.Second)
 				get, put, silence := l.worst()
 				t.Logf("longest Get %v, Put %v, silence of a watch %v", get, put, silence)
 				if get > tt.want.get || put > tt.want.put || silence > tt.want.silence {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -105,5 +106,23 @@ func TestEndpointSetThatChangesAllTheTimeLosesNothing(t *testing.T) {
 		}
 		l.stop()
 		l.checkWhole()
+	})
+}
+
+// An endpoint that is put in again is one of the set, whatever is still on it.
+func TestEndpointThatIsPutInAgainKeepsWhatIsOnIt(t *testing.T) {
+	health := options{MoveSpread: time.Minute, Rebalance: -1}
+	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, health, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
+		for i := range 6 {
+			cli.Watch(metadata.AppendToOutgoingContext(t.Context(), "watch", fmt.Sprint(i)), "k")
+		}
+		time.Sleep(time.Second)
+		cli.SetEndpoints(c.Endpoints()[0], c.Endpoints()[2])
+		synctest.Wait() // their time to leave is set, and has not come
+		cli.SetEndpoints(c.Endpoints()...)
+		time.Sleep(2 * time.Minute)
+		if n := streamMoves(cli); n != 0 {
+			t.Errorf("%d streams left an endpoint that was out for an instant (%v), want none", n, cli.Health().Moves)
+		}
 	})
 }

@@ -214,6 +214,25 @@ func TestLeaseStreamThatFailsByItselfTellsItsUser(t *testing.T) {
 	})
 }
 
+// KeepAliveOnce reads one answer and goes: nobody reads the end.
+func TestLeaseStreamThatNobodyReadsIsForgottenWithItsContext(t *testing.T) {
+	a := &Attachment{hub: picker.NewHub(), wake: make(chan struct{}, 1)}
+	defer a.hub.Close()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		if _, err := a.openLeaseStream(ctx, func(ctx context.Context, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+			return &scriptedStream{ctx: ctx}, nil
+		}, nil); err != nil || len(a.leases.streams) != 1 {
+			t.Fatalf("open: %v, %d streams known, want one", err, len(a.leases.streams))
+		}
+		cancel()
+		synctest.Wait()
+		if n := len(a.leases.streams); n != 0 {
+			t.Errorf("%d streams are remembered after the end of their context", n)
+		}
+	})
+}
+
 func TestOddTTLsDoNoHarm(t *testing.T) {
 	inLeaseScene(t, func(l *leaseScene) {
 		for i, ttl := range []int64{math.MaxInt64, math.MinInt64, -1, math.MaxInt64 / int64(time.Second)} {

@@ -137,10 +137,10 @@ func startLoad(t *testing.T, c *fakeetcd.Cluster, cli *client.Client, ttl int64)
 	l.spawn(func() { // the numbered writes, from outside, so that they never stop
 		for i := 0; ctx.Err() == nil; i++ {
 			c.Put(fmt.Sprintf("n/%d", i%10), fmt.Sprint(i))
-			time.Sleep(50 * time.Millisecond)
+			time.Sleep(70 * time.Millisecond)
 		}
 	})
-	for i := range 3 {
+	for i := range 2 {
 		timeout := 5 * time.Second
 		if i == 0 {
 			timeout = time.Hour // practically none (F1)
@@ -187,7 +187,7 @@ func (l *load) gets(ctx context.Context, timeout time.Duration) {
 		}
 		l.slowGet = max(l.slowGet, time.Since(began))
 		l.mu.Unlock()
-		time.Sleep(25 * time.Millisecond)
+		time.Sleep(30 * time.Millisecond)
 	}
 }
 
@@ -210,7 +210,7 @@ func (l *load) puts(ctx context.Context, worker int) {
 		}
 		l.slowPut = max(l.slowPut, time.Since(began))
 		l.mu.Unlock()
-		time.Sleep(40 * time.Millisecond)
+		time.Sleep(60 * time.Millisecond)
 	}
 }
 

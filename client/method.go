@@ -8,11 +8,11 @@ import (
 
 // Full names of the methods that are treated by name.
 const (
-	methodWatch      = "/etcdserverpb.Watch/Watch"
-	methodKeepAlive  = "/etcdserverpb.Lease/LeaseKeepAlive"
-	methodTxn        = "/etcdserverpb.KV/Txn"
-	methodAlarm      = "/etcdserverpb.Maintenance/Alarm"
-	methodLeaseGrant = "/etcdserverpb.Lease/LeaseGrant"
+	etcdMethods     = "/etcdserverpb." // begins those of etcd's own services
+	methodWatch     = "/etcdserverpb.Watch/Watch"
+	methodKeepAlive = "/etcdserverpb.Lease/LeaseKeepAlive"
+	methodTxn       = "/etcdserverpb.KV/Txn"
+	methodAlarm     = "/etcdserverpb.Maintenance/Alarm"
 )
 
 // idempotent are the methods that gRPC may retry by itself and that are sent

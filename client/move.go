@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorumwise/quorumwise/membership"
@@ -147,7 +148,7 @@ func (m *mover) endpoint(v *view, e *endpointView, due map[*picker.Call]time.Tim
 			continue
 		case picker.ClassRead, picker.ClassMutation:
 			d.watch = true
-			overdue = overdue || v.now.Sub(c.began) >= m.overdue
+			overdue = overdue || (c.class == picker.ClassRead || proposes(c)) && v.now.Sub(c.began) >= m.overdue
 		case picker.ClassLease:
 			d.watch = d.watch || !c.keepalive.IsZero()
 		}
@@ -222,10 +223,17 @@ func (m *mover) leave(v *view, e *endpointView, c callView, better bool, due map
 	if c.class == picker.ClassLease && !c.keepalive.IsZero() && v.now.Sub(c.keepalive) >= m.keepalive {
 		return ReasonKeepalive, c.keepalive
 	}
-	if c.class == picker.ClassMutation && c.began.Before(m.changed) && v.now.Sub(m.changed) >= 2*m.election {
+	if proposes(c) && c.began.Before(m.changed) && v.now.Sub(m.changed) >= 2*m.election {
 		return ReasonLeaderLost, m.changed
 	}
 	return "", time.Time{}
+}
+
+// proposes reports whether a call becomes a raft proposal at once. The calls of
+// the lock and election services are mutations that wait on purpose, for hours
+// if need be, and outlast leaders.
+func proposes(c callView) bool {
+	return c.class == picker.ClassMutation && strings.HasPrefix(c.method, etcdMethods)
 }
 
 // isDue gives each stream its own moment within the spread, once.

@@ -168,6 +168,26 @@ func TestMutationOfALostLeaderGetsTwoElectionTimeouts(t *testing.T) {
 	}
 }
 
+// v3lock's Lock waits for the lock on purpose, whoever leads meanwhile.
+func TestCallThatWaitsOnPurposeIsLeftToWait(t *testing.T) {
+	s := newScene(t)
+	lock := s.call(picker.ClassMutation, time.Minute)
+	lock.method = "/v3lockpb.Lock/Lock"
+	v := s.view([3]prober.Grade{healthy, healthy, healthy}, lock)
+	v.leader, v.term = 1, 5
+	s.m.decide(v)
+	v.term = 6
+	s.m.decide(v)
+	v.now = v.now.Add(time.Minute)
+	if d := s.m.decide(v); len(d.ends)+len(d.prove) != 0 {
+		t.Errorf("%d ended, proofs asked of %v after a change of leader; want the call left alone", len(d.ends), d.prove)
+	}
+	v.endpoints[0].grade = unhealthy
+	if d := s.m.decide(v); len(d.ends) != 1 {
+		t.Errorf("%d ended on an unhealthy member, want the call", len(d.ends))
+	}
+}
+
 func TestUnansweredKeepaliveReopensItsStreamOnAHealthyMember(t *testing.T) {
 	s := newScene(t)
 	c := s.call(picker.ClassLease, time.Hour)
