@@ -2,15 +2,21 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"testing"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/quorumwise/quorumwise/picker"
+	"github.com/quorumwise/quorumwise/prober"
 )
 
 // quickKV answers every read and write at once.
@@ -74,6 +80,32 @@ func BenchmarkCall(b *testing.B) {
 				if _, err := c.cli.Put(context.Background(), "k", "v"); err != nil {
 					b.Fatal(err)
 				}
+			}
+		})
+	}
+}
+
+// What a look of the loop costs with many calls in flight; there are 20 a second
+// while any is.
+func BenchmarkLook(b *testing.B) {
+	for _, n := range []int{100, 10_000} {
+		b.Run(fmt.Sprint(n, "calls"), func(b *testing.B) {
+			hub := picker.NewHub()
+			defer hub.Close()
+			v := view{now: time.Now()}
+			for i := range 3 {
+				e := endpointView{address: fmt.Sprint(i), grade: prober.Healthy, ready: true}
+				for range n / 3 {
+					_, c := hub.Begin(b.Context(), picker.ClassRead, "/etcdserverpb.KV/Range")
+					defer c.Finish()
+					e.calls = append(e.calls, callView{call: c, class: picker.ClassRead, method: c.Method(), began: c.Began()})
+				}
+				v.endpoints = append(v.endpoints, e)
+			}
+			m := &mover{overdue: time.Second, election: time.Second, rand: rand.Float64}
+			b.ReportAllocs()
+			for b.Loop() {
+				m.decide(v)
 			}
 		})
 	}

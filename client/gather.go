@@ -86,7 +86,7 @@ func (a *Attachment) calls(address string, leases map[*picker.Call]leaseInfo) []
 	for i, c := range calls {
 		views[i] = callView{call: c, class: c.Class(), method: c.Method(), began: c.Began()}
 		if l, ok := leases[c]; ok {
-			views[i].keepalive, views[i].remaining = l.unanswered, l.remaining
+			views[i].lease = l
 		}
 	}
 	return views

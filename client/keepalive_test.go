@@ -180,3 +180,34 @@ func TestMemberThatSaysNoLeaderGetsNoMoreCalls(t *testing.T) {
 		}
 	})
 }
+
+// F11: all members are slow together. A stream that is opened again before its
+// answer can come never gets one.
+func TestLeaseSurvivesASlowCluster(t *testing.T) {
+	for _, tt := range []struct {
+		ttl     int64
+		latency time.Duration
+	}{{5, 1500 * time.Millisecond}, {10, 2500 * time.Millisecond}, {30, 3 * time.Second}} {
+		t.Run(fmt.Sprint(tt.ttl), func(t *testing.T) {
+			inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
+				grant, err := cli.Grant(t.Context(), tt.ttl)
+				if err != nil {
+					t.Fatal(err)
+				}
+				alive, err := cli.KeepAlive(t.Context(), grant.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				c.SetLatency(tt.latency)
+				time.Sleep(2 * time.Minute)
+				if closed(alive) {
+					t.Errorf("a lease of %d s is given up when keepalives take %v", tt.ttl, tt.latency)
+				}
+				if n := cli.Health().Moves[client.MoveKind{Class: "lease", Reason: client.ReasonKeepalive}]; n > 10 {
+					t.Errorf("its stream was opened again %d times, want a few, until it is known that answers are slow", n)
+				}
+			})
+		})
+	}
+}

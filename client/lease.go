@@ -34,7 +34,16 @@ type leaseStream struct {
 	closed bool                // CloseSend was called
 	sent   map[int64]time.Time // lease ID: its oldest keepalive without an answer
 	lives  map[int64]time.Time // lease ID: when it ends unless it is kept alive
+	// slow is how long answers take, at their slowest of late; tries is how often
+	// the stream was opened again since the last answer. Both make the next
+	// opening later: in a cluster that is slow as a whole, a stream that is
+	// replaced before its answer can come never gets one (F11).
+	slow  time.Duration
+	tries int
 }
+
+// maxTries bounds the doubling of the patience.
+const maxTries = 4
 
 func (a *Attachment) openLeaseStream(ctx context.Context, open opener, opts []grpc.CallOption) (grpc.ClientStream, error) {
 	s := &leaseStream{a: a, ctx: ctx, open: open, opts: opts, sent: make(map[int64]time.Time), lives: make(map[int64]time.Time)}
@@ -119,6 +128,9 @@ func (s *leaseStream) replaceable(call *picker.Call, err error) bool {
 func (s *leaseStream) answered(resp *pb.LeaseKeepAliveResponse, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if at, waiting := s.sent[resp.GetID()]; waiting {
+		s.slow, s.tries = max(now.Sub(at), s.slow/2), 0
+	}
 	delete(s.sent, resp.GetID())
 	if resp.GetTTL() <= 0 {
 		delete(s.lives, resp.GetID())
@@ -153,6 +165,9 @@ func (s *leaseStream) reopen() error {
 func (s *leaseStream) replace(below grpc.ClientStream, call *picker.Call, now time.Time) (ids []int64, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if m := moved(s.call); m != nil && m.Reason == ReasonKeepalive {
+		s.tries = min(s.tries+1, maxTries)
+	}
 	s.below, s.call = below, call
 	for id := range s.sent {
 		ids = append(ids, id)
@@ -198,12 +213,14 @@ func (s *leaseStream) Context() context.Context { return s.ctx }
 type leaseInfo struct {
 	unanswered time.Time     // oldest keepalive without an answer; zero: none
 	remaining  time.Duration // shortest life left
+	slow       time.Duration // see leaseStream
+	tries      int
 }
 
 func (s *leaseStream) info(now time.Time) (*picker.Call, leaseInfo) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var l leaseInfo
+	l := leaseInfo{slow: s.slow, tries: s.tries}
 	for _, at := range s.sent {
 		if l.unanswered.IsZero() || at.Before(l.unanswered) {
 			l.unanswered = at

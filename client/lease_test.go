@@ -178,6 +178,32 @@ func TestOldestUnansweredKeepaliveAndShortestLifeCount(t *testing.T) {
 	})
 }
 
+func TestLeaseStreamGrowsPatientUntilItIsAnswered(t *testing.T) {
+	inLeaseScene(t, func(l *leaseScene) {
+		l.send(1)
+		for range 10 {
+			_, call := l.s.current()
+			l.a.end(call, &MovedError{Endpoint: "a", Reason: ReasonKeepalive, Method: methodKeepAlive})
+			synctest.Wait()
+		}
+		if i := l.info(); i.tries != maxTries {
+			t.Errorf("%d tries are counted after ten, want the most, %d", i.tries, maxTries)
+		}
+		time.Sleep(2 * time.Second)
+		l.answer(1, 10)
+		if i := l.info(); i.tries != 0 || i.slow != 2*time.Second {
+			t.Errorf("after an answer in 2s: %d tries, slowest answer %v; want 0 and 2s", i.tries, i.slow)
+		}
+		l.move() // for a verdict, or to drift: that says nothing about answers
+		synctest.Wait()
+		l.send(1)
+		l.answer(1, 10)
+		if i := l.info(); i.tries != 0 || i.slow != time.Second {
+			t.Errorf("after an answer at once: %d tries, slowest answer %v; want 0 and half of before", i.tries, i.slow)
+		}
+	})
+}
+
 func TestClosedLeaseStreamStaysClosedWhenItMoves(t *testing.T) {
 	inLeaseScene(t, func(l *leaseScene) {
 		l.send(1)

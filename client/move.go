@@ -13,12 +13,11 @@ import (
 
 // callView is one call or stream in flight, as the mover sees it.
 type callView struct {
-	call      *picker.Call
-	class     picker.Class
-	method    string
-	began     time.Time
-	keepalive time.Time     // oldest unanswered keepalive of a lease stream; zero: none
-	remaining time.Duration // shortest life left of the leases on a lease stream
+	call   *picker.Call
+	class  picker.Class
+	method string
+	began  time.Time
+	lease  leaseInfo // of a lease stream
 }
 
 // endpointView is one endpoint with its verdict and what is in flight on it.
@@ -150,7 +149,7 @@ func (m *mover) endpoint(v *view, e *endpointView, due map[*picker.Call]time.Tim
 			d.watch = true
 			overdue = overdue || (c.class == picker.ClassRead || proposes(c)) && v.now.Sub(c.began) >= m.overdue
 		case picker.ClassLease:
-			d.watch = d.watch || !c.keepalive.IsZero()
+			d.watch = d.watch || !c.lease.unanswered.IsZero()
 		}
 		d.watch = d.watch || avoided(e.grade)
 	}
@@ -166,7 +165,7 @@ func byLife(calls []callView) []callView {
 		return calls
 	}
 	sorted := slices.Clone(calls)
-	slices.SortStableFunc(sorted, func(a, b callView) int { return cmp.Compare(a.remaining, b.remaining) })
+	slices.SortStableFunc(sorted, func(a, b callView) int { return cmp.Compare(a.lease.remaining, b.lease.remaining) })
 	return sorted
 }
 
@@ -220,13 +219,26 @@ func (m *mover) leave(v *view, e *endpointView, c callView, better bool, due map
 	case m.isDue(v.now, c.call, due):
 		return e.reason, m.bad[e.address]
 	}
-	if c.class == picker.ClassLease && !c.keepalive.IsZero() && v.now.Sub(c.keepalive) >= m.keepalive {
-		return ReasonKeepalive, c.keepalive
+	if c.class == picker.ClassLease && m.keepaliveOverdue(v.now, c.lease) {
+		return ReasonKeepalive, c.lease.unanswered
 	}
 	if proposes(c) && c.began.Before(m.changed) && v.now.Sub(m.changed) >= 2*m.election {
 		return ReasonLeaderLost, m.changed
 	}
 	return "", time.Time{}
+}
+
+// keepaliveOverdue reports whether a lease stream has to be opened again: at once
+// when its keepalive may have been forwarded to a leader that was lost since;
+// else after some time, more where answers are slow and each time in a row.
+func (m *mover) keepaliveOverdue(now time.Time, l leaseInfo) bool {
+	if l.unanswered.IsZero() {
+		return false
+	}
+	if l.unanswered.Before(m.changed) && now.Sub(m.changed) >= m.keepalive/4 {
+		return true
+	}
+	return now.Sub(l.unanswered) >= max(m.keepalive, 2*l.slow)<<l.tries
 }
 
 // proposes reports whether a call becomes a raft proposal at once. The calls of

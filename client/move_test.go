@@ -110,7 +110,7 @@ func TestLeasesGoFirstAndShortestLifeBeforeOthers(t *testing.T) {
 	s := newScene(t)
 	watch, mutation := s.call(picker.ClassWatch, 0), s.call(picker.ClassMutation, 0)
 	long, short := s.call(picker.ClassLease, 0), s.call(picker.ClassLease, 0)
-	long.remaining, short.remaining = 4*time.Second, time.Second
+	long.lease.remaining, short.lease.remaining = 4*time.Second, time.Second
 	v := s.view([3]prober.Grade{unhealthy, healthy, healthy}, watch, mutation, long, short)
 	s.m.rand = func() float64 { return 0 }
 	got, want := ended(s.m.decide(v)), []*picker.Call{short.call, long.call, watch.call, mutation.call}
@@ -191,7 +191,7 @@ func TestCallThatWaitsOnPurposeIsLeftToWait(t *testing.T) {
 func TestUnansweredKeepaliveReopensItsStreamOnAHealthyMember(t *testing.T) {
 	s := newScene(t)
 	c := s.call(picker.ClassLease, time.Hour)
-	c.keepalive = s.now.Add(-799 * time.Millisecond)
+	c.lease.unanswered = s.now.Add(-799 * time.Millisecond)
 	v := s.view([3]prober.Grade{healthy, suspect, suspect}, c)
 	if d := s.m.decide(v); len(d.ends) != 0 || !d.watch {
 		t.Fatalf("at 799ms: %d ended, watched %v; want none, and watched", len(d.ends), d.watch)
@@ -200,6 +200,35 @@ func TestUnansweredKeepaliveReopensItsStreamOnAHealthyMember(t *testing.T) {
 	d := s.m.decide(v)
 	if len(d.ends) != 1 || d.ends[0].cause.Reason != ReasonKeepalive {
 		t.Errorf("at 800ms: ended %v, want the lease stream, keepalive overdue", d.ends)
+	}
+}
+
+// F11: patience follows the slowest answer of late, and doubles while there is
+// none. A keepalive that a lost leader may have is not waited for.
+func TestPatienceWithKeepalives(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		lease leaseInfo
+		after time.Duration // since the new leader; 0: none
+		want  time.Duration // age at which the stream is opened again
+	}{
+		{"the first time", leaseInfo{}, 0, 800 * time.Millisecond},
+		{"answers as fast as usual", leaseInfo{slow: 10 * time.Millisecond}, 0, 800 * time.Millisecond},
+		{"slow answers", leaseInfo{slow: 2 * time.Second}, 0, 4 * time.Second},
+		{"the second time", leaseInfo{tries: 1}, 0, 1600 * time.Millisecond},
+		{"the third time", leaseInfo{tries: 2}, 0, 3200 * time.Millisecond},
+		{"the third time, new leader 1 s after it was sent", leaseInfo{tries: 2}, time.Second, 1200 * time.Millisecond},
+	} {
+		s := newScene(t)
+		if tt.after > 0 {
+			s.m.changed = s.now.Add(tt.after)
+		}
+		for _, age := range []time.Duration{tt.want - 1, tt.want} {
+			tt.lease.unanswered = s.now
+			if got := s.m.keepaliveOverdue(s.now.Add(age), tt.lease); got != (age == tt.want) {
+				t.Errorf("%s: overdue after %v: %v, want so from %v on", tt.name, age, got, tt.want)
+			}
+		}
 	}
 }
 
@@ -217,7 +246,7 @@ func TestOverdueKeepaliveGoesToTheBestOfTheOthers(t *testing.T) {
 	} {
 		s := newScene(t)
 		c := s.call(picker.ClassLease, time.Hour)
-		c.keepalive = s.now.Add(-time.Second)
+		c.lease.unanswered = s.now.Add(-time.Second)
 		v := s.view(tt.grades, c)
 		for i := range v.endpoints {
 			v.endpoints[i].ready = tt.ready[i]
