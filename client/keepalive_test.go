@@ -198,11 +198,15 @@ func TestLeaseSurvivesASlowCluster(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				cli.Watch(t.Context(), "k")
 				time.Sleep(time.Second)
 				c.SetLatency(tt.latency)
 				time.Sleep(2 * time.Minute)
 				if closed(alive) {
 					t.Errorf("a lease of %d s is given up when keepalives take %v", tt.ttl, tt.latency)
+				}
+				if n := streamMoves(cli); n > 0 {
+					t.Errorf("%d streams moved for a verdict (%v), want none: nobody is better", n, cli.Health().Moves)
 				}
 				if n := cli.Health().Moves[client.MoveKind{Class: "lease", Reason: client.ReasonKeepalive}]; n > 10 {
 					t.Errorf("its stream was opened again %d times, want a few, until it is known that answers are slow", n)

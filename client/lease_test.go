@@ -196,6 +196,9 @@ func TestLeaseStreamGrowsPatientUntilItIsAnswered(t *testing.T) {
 		}
 		l.move() // for a verdict, or to drift: that says nothing about answers
 		synctest.Wait()
+		if i := l.info(); i.tries != 0 {
+			t.Errorf("%d tries are counted for a move that no keepalive was the reason of", i.tries)
+		}
 		l.send(1)
 		l.answer(1, 10)
 		if i := l.info(); i.tries != 0 || i.slow != time.Second {
