@@ -9,8 +9,8 @@ import (
 )
 
 // core is all that the shim knows, without a clock, a goroutine or I/O. The loop
-// in Run owns it and calls, at every wake: wake, then result or drain if there is
-// one, then start for the calls that are due, then decide, then next.
+// in Run owns it and calls, at every wake: wake, then result for all that has come
+// in, then settle, then start for the calls that are due, then decide, then next.
 type core struct {
 	cfg   Config
 	began time.Time // when the shim started
@@ -268,6 +268,12 @@ func (c *core) next(now time.Time) time.Time {
 	return next
 }
 
+// leads reports whether the member says that it leads, and goes on to say so: proofs
+// complete on an ex-leader too, whose last word may be old.
+func (c *core) leads(now time.Time) bool {
+	return c.seen.Leader != 0 && c.seen.Leader == c.seen.Member && c.observes.works(now)
+}
+
 // decide says what to publish.
 func (c *core) decide(now time.Time, poll time.Duration) healthsvc.Report {
 	held := c.held(now)
@@ -277,7 +283,7 @@ func (c *core) decide(now time.Time, poll time.Duration) healthsvc.Report {
 			Leader: uint64(c.seen.Leader), Term: c.seen.Term, Start: c.began,
 		},
 		Quorum:    held,
-		Leads:     held && c.seen.Leader != 0 && c.seen.Leader == c.seen.Member,
+		Leads:     held && c.leads(now),
 		Read:      c.reads.works(now),
 		Write:     held && len(c.seen.Alarms) == 0,
 		Voter:     c.voter(),

@@ -206,6 +206,26 @@ func TestCoreOfASlowMachineServesWhileProofsComplete(t *testing.T) {
 	}
 }
 
+func TestCoreDoesNotLeadByAnOldWord(t *testing.T) {
+	s := serves(t)
+	s.core.seen.Leader = s.core.seen.Member
+	if r := s.report(); !r.Leads {
+		t.Fatalf("got %+v of a member that has just named itself, want one that leads", r)
+	}
+	silent := s.now
+	for s.now.Sub(silent) < 3*time.Second { // reads and proofs are answered, observations are not
+		s.wakeAt(s.due)
+		for _, kind := range []callKind{callRead, callProve} {
+			for len(s.out[kind]) > 0 {
+				s.answer(kind, outcome{})
+			}
+		}
+	}
+	if r := s.report(); !r.Serving || r.Leads {
+		t.Errorf("got serving %v, leads %v after 3 s without a word on who leads; want true, false: it may have lost the lead since", r.Serving, r.Leads)
+	}
+}
+
 func TestCoreReasonOrder(t *testing.T) {
 	s := serves(t)
 	for _, c := range []struct {
