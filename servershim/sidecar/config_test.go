@@ -71,6 +71,18 @@ func TestParseEndpointRefusesWhatCannotBeDialled(t *testing.T) {
 	}
 }
 
+func TestErrorsOfEndpointsShowNoPassword(t *testing.T) {
+	for _, value := range []string{
+		"http://root:secret@a:2379", "root:secret@a:2379", "https://root:sec@ret@a", "http://root:secret@a b:2379",
+		"ftp://root:secret@a:2379", "http://root:secret@a:2379,http://root:secret@b:2379",
+	} {
+		_, err := Config{EtcdEndpoint: value}.etcd()
+		if err == nil || strings.Contains(err.Error(), "sec") || !strings.Contains(err.Error(), "(not shown)@") {
+			t.Errorf("etcd endpoint %q: got %v, want an error that shows the address and not the password: it ends in logs", value, err)
+		}
+	}
+}
+
 func FuzzParseEndpoint(f *testing.F) {
 	f.Add("http://127.0.0.1:2379")
 	f.Add("unix:///x")

@@ -18,7 +18,7 @@ type Endpoint struct {
 // scheme, which speaks TLS if secure says so. flag is named in errors.
 func ParseEndpoint(flag, value string, secure bool) (Endpoint, error) {
 	bad := func(problem string) (Endpoint, error) {
-		return Endpoint{}, flagError(flag, strconv.Quote(value), problem)
+		return Endpoint{}, flagError(flag, strconv.Quote(withoutUser(value)), problem)
 	}
 	scheme, rest, ok := strings.Cut(value, "://")
 	if !ok {
@@ -50,6 +50,19 @@ func ParseEndpoint(flag, value string, secure bool) (Endpoint, error) {
 	}
 }
 
+// withoutUser hides what stands before the last @, where people put passwords: errors end in logs.
+func withoutUser(value string) string {
+	at := strings.LastIndex(value, "@")
+	if at < 0 {
+		return value
+	}
+	start := 0
+	if i := strings.Index(value[:at], "://"); i >= 0 {
+		start = i + len("://")
+	}
+	return value[:start] + "(not shown)" + value[at:]
+}
+
 // checkHostPort wants both halves of an address that can be dialled.
 func checkHostPort(address string) error {
 	host, port, err := net.SplitHostPort(address)
@@ -69,7 +82,7 @@ func checkHostPort(address string) error {
 func (c Config) etcd() (Endpoint, error) {
 	const flag = "etcd-endpoint"
 	if strings.Contains(c.EtcdEndpoint, ",") {
-		return Endpoint{}, flagError(flag, strconv.Quote(c.EtcdEndpoint), "several endpoints: a shim looks after one member, give that one and run a shim beside each of the others")
+		return Endpoint{}, flagError(flag, strconv.Quote(withoutUser(c.EtcdEndpoint)), "several endpoints: a shim looks after one member, give that one and run a shim beside each of the others")
 	}
 	files := c.CACert != "" || c.Cert != ""
 	endpoint, err := ParseEndpoint(flag, c.EtcdEndpoint, files)
@@ -77,7 +90,7 @@ func (c Config) etcd() (Endpoint, error) {
 		return Endpoint{}, err
 	}
 	if files && !endpoint.TLS {
-		return Endpoint{}, flagError(flag, strconv.Quote(c.EtcdEndpoint), "plain text, but --cacert or --cert is given: write https, or leave the files out")
+		return Endpoint{}, flagError(flag, strconv.Quote(withoutUser(c.EtcdEndpoint)), "plain text, but --cacert or --cert is given: write https, or leave the files out")
 	}
 	return endpoint, nil
 }
