@@ -123,10 +123,11 @@ func (f *follower) wake(now, due time.Time) act {
 
 // excuse moves what would have come due while we could not look: our own pause is no evidence
 // against the server. When in the poll's time the pause began is not known, so it gets all of its
-// time again.
+// time again; but once only, since on a machine that is slow for good a poll that hangs would
+// otherwise be waited for without end, and no other would be made.
 func (f *follower) excuse(now time.Time, lateness time.Duration) {
 	f.expire = f.expire.Add(lateness)
-	if f.out != 0 {
+	if f.out != 0 && !f.dulled {
 		f.deadline = now.Add(f.patience.deadline())
 		f.dulled = true
 	}

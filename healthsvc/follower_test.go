@@ -457,6 +457,16 @@ func TestFollowerStillFindsADeadServerAfterWakingLate(t *testing.T) {
 	s.wake().wantMissed(1, "the extended deadline has passed too")
 }
 
+func TestFollowerThatIsAlwaysLateMissesAPollThatHangs(t *testing.T) {
+	s := following(t, member)
+	s.untilPoll()
+	s.late(time.Second).wantMissed(0, "it may have been answered while we slept")
+	s.late(time.Second).wantMissed(1, "it had its time anew already: being slow for good is no excuse for a server that hangs")
+	if s.act.poll == 0 && s.wake().act.poll == 0 {
+		t.Error("no poll follows the one that was given up: the server would be waited for without end")
+	}
+}
+
 func TestFollowerIsNotExcusedForALittleLateness(t *testing.T) {
 	s := following(t, member)
 	s.untilPoll()
