@@ -126,3 +126,52 @@ func TestEndpointThatIsPutInAgainKeepsWhatIsOnIt(t *testing.T) {
 		}
 	})
 }
+
+// A member that is removed from its cluster, or made a learner, or that belongs
+// to another cluster, is left by everything, and gets nothing more.
+func TestStreamsLeaveAMemberThatIsNoVoterOfTheCluster(t *testing.T) {
+	for name, fault := range map[string]func(*fakeetcd.Member){
+		"removed":       (*fakeetcd.Member).Remove,
+		"learner":       func(m *fakeetcd.Member) { m.SetLearner(true) },
+		"other cluster": func(m *fakeetcd.Member) { m.SetCluster(42) },
+	} {
+		for _, shim := range []fakeetcd.Shim{fakeetcd.ShimSidecar, fakeetcd.ShimNone} {
+			t.Run(fmt.Sprint(name, shim), func(t *testing.T) {
+				inBubble(t, fakeetcd.Options{Shim: shim}, options{Rebalance: -1}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
+					var watches []clientv3.WatchChan
+					for i := range 6 {
+						watches = append(watches, cli.Watch(metadata.AppendToOutgoingContext(t.Context(), "watch", fmt.Sprint(i)), "k"))
+					}
+					time.Sleep(time.Second)
+					m := c.Member(1)
+					fault(m)
+					time.Sleep(15 * time.Second)
+					if e, _ := cli.Health().Endpoint(m.Address); e.Grade != "parked" {
+						t.Errorf("the member is %s (%s), want parked", e.Grade, e.Reason)
+					}
+					if n := m.Streams("Watch"); n != 0 {
+						t.Errorf("%d watches are still on the member", n)
+					}
+					before := len(c.Requests("Put"))
+					for range 6 {
+						if _, err := cli.Put(t.Context(), "x", "v"); err != nil {
+							t.Errorf("Put: %v", err)
+						}
+					}
+					for _, r := range c.Requests("Put")[before:] {
+						if r.Member == m.Index() {
+							t.Error("a Put went to the member")
+						}
+					}
+					c.Put("k", "v")
+					time.Sleep(time.Second)
+					for i, ch := range watches {
+						if len(ch) != 1 {
+							t.Errorf("watch %d has %d answers after the Put, want one", i, len(ch))
+						}
+					}
+				})
+			})
+		}
+	}
+}
