@@ -17,6 +17,7 @@ import (
 	"github.com/quorumwise/quorumwise/healthsvc"
 	"github.com/quorumwise/quorumwise/membership/inproc"
 	"github.com/quorumwise/quorumwise/servershim"
+	"github.com/quorumwise/quorumwise/servershim/internal/conns"
 )
 
 // Shim is the health shim of one embedded etcd server. Make one with [Attach].
@@ -33,8 +34,14 @@ type Shim struct {
 	mu      sync.Mutex
 	started bool
 	closed  bool
-	servers []*grpc.Server // of Serve
-	err     error          // of run
+	serving []served // by calls of Serve
+	err     error    // of run
+}
+
+// served is one call of Serve.
+type served struct {
+	server *grpc.Server
+	lis    *conns.Listener
 }
 
 // source gets its server in Start, before anything asks it.
@@ -131,11 +138,12 @@ func (s *Shim) Serve(lis net.Listener, opts ...grpc.ServerOption) error {
 		s.mu.Unlock()
 		return errors.Join(errors.New("servershim/inproc: Serve after Close: attach a new Shim"), lis.Close())
 	}
-	s.servers = append(s.servers, gs)
+	one := served{gs, conns.Track(lis)}
+	s.serving = append(s.serving, one)
 	s.wg.Add(1)
 	s.mu.Unlock()
 	defer s.wg.Done()
-	if err := gs.Serve(lis); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+	if err := gs.Serve(one.lis); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("servershim/inproc: serve on %v: %w", lis.Addr(), err)
 	}
 	return nil
@@ -154,14 +162,15 @@ func (s *Shim) Report() healthsvc.Report { return s.core.Report() }
 func (s *Shim) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	servers := s.servers
-	s.servers = nil
+	serving := s.serving
+	s.serving = nil
 	s.mu.Unlock()
 	s.cancel()
 	s.srv.Stop()
 	s.ending.close()
-	for _, gs := range servers {
-		gs.Stop()
+	for _, one := range serving {
+		one.lis.CloseConns() // Stop waits for those in their handshake
+		one.server.Stop()
 	}
 	s.wg.Wait()
 	s.mu.Lock()

@@ -249,6 +249,35 @@ func TestShimOnItsOwnListener(t *testing.T) {
 	}
 }
 
+func TestShimClosesInTimeWhateverClientsDo(t *testing.T) {
+	s, err := Attach(embed.NewConfig(), servershim.Config{})
+	if err != nil {
+		t.Fatalf("Attach: %v", err)
+	}
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(lis) }()
+	silent, err := net.Dial("tcp", lis.Addr().String()) // connects, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	watch(t, dial(t, lis.Addr().String(), insecure.NewCredentials()), "", healthpb.HealthCheckResponse_NOT_SERVING)
+	began := time.Now()
+	if err := s.Close(); err != nil {
+		t.Errorf("Close: got %v, want nil", err)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("Close took %v, want about a second at most: one silent connection must not keep a program from ending", took)
+	}
+	if err := <-served; err != nil {
+		t.Errorf("Serve: got %v, want nil after Close", err)
+	}
+}
+
 func TestShimRefusesWrongUse(t *testing.T) {
 	if _, err := Attach(nil, servershim.Config{}); err == nil {
 		t.Error("Attach(nil): got nil, want an error")

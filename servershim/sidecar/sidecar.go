@@ -20,6 +20,7 @@ import (
 	"github.com/quorumwise/quorumwise/healthsvc"
 	"github.com/quorumwise/quorumwise/membership"
 	"github.com/quorumwise/quorumwise/servershim"
+	"github.com/quorumwise/quorumwise/servershim/internal/conns"
 )
 
 // stopGrace is what connections get to end by themselves after their streams were ended.
@@ -28,7 +29,7 @@ const stopGrace = time.Second
 // Sidecar is one shim with its listener and its connection to etcd.
 type Sidecar struct {
 	cfg     Config
-	lis     *closable
+	lis     *conns.Listener
 	metrics *metricsServer // nil: none
 	conn    *grpc.ClientConn
 	shim    *servershim.Shim
@@ -97,7 +98,7 @@ func (s *Sidecar) open() (err error) {
 			return err
 		}
 	}
-	s.lis = newClosable(lis)
+	s.lis = conns.Track(lis)
 	if s.cfg.MetricsListen != "" {
 		lis, err := listen("metrics-listen", s.cfg.MetricsListen)
 		if err != nil {
@@ -218,7 +219,7 @@ func (s *Sidecar) broken(err error) error {
 
 // stop ends the servers, gracefully for as long as stopGrace.
 func (s *Sidecar) stop() {
-	force := time.AfterFunc(stopGrace, s.lis.closeConns)
+	force := time.AfterFunc(stopGrace, s.lis.CloseConns)
 	s.server.GracefulStop() // waits for all connections, also those in their handshake
 	force.Stop()
 	if s.metrics != nil {
