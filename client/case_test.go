@@ -71,12 +71,12 @@ func TestElectionsMoveNoStreamAndFailNoRead(t *testing.T) {
 		t.Run(fmt.Sprint(shim), func(t *testing.T) {
 			inBubble(t, fakeetcd.Options{Shim: shim}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
 				l := startLoad(t, c, cli, 5)
-				for i := range 9 {
+				for i := range 6 {
 					c.Elect(i%3, 1500*time.Millisecond)
 					time.Sleep(3500*time.Millisecond + time.Duration(i)*61*time.Millisecond)
 				}
 				if n := streamMoves(cli); n > 0 {
-					t.Errorf("9 elections moved %d streams (%v), want none", n, cli.Health().Moves)
+					t.Errorf("6 elections moved %d streams (%v), want none", n, cli.Health().Moves)
 				}
 				l.stop()
 				l.checkWhole()
@@ -192,12 +192,12 @@ func streamMember(c *fakeetcd.Cluster, method string) *fakeetcd.Member {
 // A keepalive forwarded to a leader that is then lost stands still on a healthy
 // follower; a watch there goes on. Only the lease stream is opened again.
 func TestStandingKeepaliveIsReopenedOnAHealthyMember(t *testing.T) {
-	for i := range 6 { // whichever member the stream is on, whenever the leader goes
+	for i := range 4 { // whichever member the stream is on, whenever the leader goes
 		inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
 			l := startLoad(t, c, cli, 5)
-			time.Sleep(time.Duration(i) * 300 * time.Millisecond)
+			time.Sleep(time.Duration(i) * 450 * time.Millisecond)
 			c.Elect((i+1)%3, 1500*time.Millisecond)
-			time.Sleep(8 * time.Second)
+			time.Sleep(7 * time.Second)
 			l.stop()
 			if n := streamMoves(cli); n > 0 {
 				t.Errorf("%d streams moved for a verdict (%v), want none", n, cli.Health().Moves)

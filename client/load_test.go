@@ -187,7 +187,7 @@ func (l *load) gets(ctx context.Context, timeout time.Duration) {
 		}
 		l.slowGet = max(l.slowGet, time.Since(began))
 		l.mu.Unlock()
-		time.Sleep(30 * time.Millisecond)
+		time.Sleep(40 * time.Millisecond)
 	}
 }
 
@@ -210,7 +210,7 @@ func (l *load) puts(ctx context.Context, worker int) {
 		}
 		l.slowPut = max(l.slowPut, time.Since(began))
 		l.mu.Unlock()
-		time.Sleep(60 * time.Millisecond)
+		time.Sleep(80 * time.Millisecond)
 	}
 }
 
