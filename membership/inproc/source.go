@@ -27,22 +27,29 @@ func NewSource(server *etcdserver.EtcdServer) *Source {
 	return &Source{server: server, reading: make(chan struct{}, 1)}
 }
 
-// Prove completes one read-index round, as every linearizable read begins with.
+// Prove completes one linearizable read: a read-index round, and a read of the
+// store after it. The round alone goes on to complete while the storage stalls.
 // Unlike membership.Remote it proves on a learner as well, since nothing refuses
 // it; Observe tells that it is one.
 func (s *Source) Prove(ctx context.Context) error {
-	return s.explain("linearizable read", s.server.LinearizableReadNotify(ctx))
+	const call = "linearizable read"
+	if err := s.server.LinearizableReadNotify(ctx); err != nil {
+		return s.explain(call, err)
+	}
+	return s.read(ctx, call)
 }
 
 // Read completes one read of the local store.
-func (s *Source) Read(ctx context.Context) error {
+func (s *Source) Read(ctx context.Context) error { return s.read(ctx, "serializable read") }
+
+func (s *Source) read(ctx context.Context, call string) error {
 	if err := s.stopped(); err != nil {
-		return s.explain("serializable read", err)
+		return s.explain(call, err)
 	}
 	select {
 	case s.reading <- struct{}{}:
 	case <-ctx.Done():
-		return s.explain("serializable read, behind one that has not come back,", ctx.Err())
+		return s.explain(call+", behind one that has not come back,", ctx.Err())
 	}
 	// The store takes locks that no context ends, and a stalled disk may hold them.
 	done := make(chan error, 1)
@@ -53,9 +60,9 @@ func (s *Source) Read(ctx context.Context) error {
 	}()
 	select {
 	case err := <-done:
-		return s.explain("serializable read", err)
+		return s.explain(call, err)
 	case <-ctx.Done():
-		return s.explain("serializable read", ctx.Err())
+		return s.explain(call, ctx.Err())
 	}
 }
 

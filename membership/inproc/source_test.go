@@ -238,6 +238,37 @@ func TestSourceOfAStoppedServerSaysSo(t *testing.T) {
 	}
 }
 
+func TestSourcesProveNothingWhileTheStorageStalls(t *testing.T) {
+	e := start(t, "a", "", peerURL(t))
+	if err := errors.Join(e.remote.Prove(soon(t)), e.inproc.Prove(soon(t))); err != nil {
+		t.Fatalf("got %v before the stall, want proofs", err)
+	}
+	// A commit that waits for a reader keeps all further readers waiting, as a defragmentation does.
+	backend := e.Server.Backend()
+	backend.ReadTx().RLock()
+	committed := make(chan struct{})
+	go func() { backend.ForceCommit(); close(committed) }()
+	eventually(t, "reads stall", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		return e.remote.Read(ctx) != nil
+	})
+	for name, s := range e.sources() {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		if err := s.Prove(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: got %v, want the deadline: a linearizable read would not complete either", name, err)
+		}
+		cancel()
+	}
+	backend.ReadTx().RUnlock()
+	<-committed
+	for name, s := range e.sources() {
+		if err := s.Prove(soon(t)); err != nil {
+			t.Errorf("%s: got %v after the stall, want a proof", name, err)
+		}
+	}
+}
+
 func TestSourceEndsWithItsContext(t *testing.T) {
 	e := start(t, "a", "", peerURL(t))
 	ctx, cancel := context.WithCancel(t.Context())
