@@ -174,13 +174,20 @@ func (l *lines) Write(p []byte) (int, error) {
 }
 
 func TestServeEndsWithItsContext(t *testing.T) {
+	for _, drain := range []string{"10ms", "0s"} {
+		t.Run(drain, func(t *testing.T) { serveUntilItEnds(t, drain) })
+	}
+}
+
+func serveUntilItEnds(t *testing.T, drain string) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	log := &lines{met: make(chan struct{}), wat: "listening"}
 	cmd := newCommand()
 	cmd.SetArgs([]string{
 		"serve", "--etcd-endpoint", "http://127.0.0.1:1", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
-		"--drain-time", "10ms", "--log-format", "json", "--election-timeout", "1000",
+		"--drain-time", drain, "--log-format", "json", "--election-timeout", "1000",
 	})
 	cmd.SetErr(log)
 	done := make(chan error, 1)
@@ -196,7 +203,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 		if err != nil {
 			t.Errorf("serve = %v, want nil after its context ended", err)
 		}
-	case <-time.After(10 * time.Second):
-		t.Fatal("serve did not end within 10s of its context")
+	case <-time.After(4 * time.Second):
+		t.Fatalf("serve --drain-time %s did not end within 4s of its context: that is nearly the default of 5s", drain)
 	}
 }

@@ -29,6 +29,9 @@ func newServeCommand() *cobra.Command {
 			}
 			cfg.Logger = log
 			cfg.ElectionTimeout = time.Duration(election)
+			if cfg.DrainTime == 0 {
+				cfg.DrainTime = 1 // who says 0 wants no draining, not the default
+			}
 			cfg.User, cfg.Password = splitUser(cfg.User, cfg.Password)
 			return sidecar.Serve(cmd.Context(), cfg)
 		},
