@@ -9,9 +9,7 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 )
 
 // Remote asks one member over the etcd API. Make one with [NewRemote].
@@ -25,8 +23,9 @@ type Remote struct {
 	user    user
 	stopped atomic.Bool // the newest proof was refused by a server that has stopped
 
-	mu    sync.Mutex
-	token string // newest that the member gave for user; empty: none yet
+	mu     sync.Mutex
+	token  string // newest that the member gave for user; empty: none yet
+	logins pacing
 }
 
 type user struct{ name, password string }
@@ -109,10 +108,11 @@ func sane(h *pb.ResponseHeader) bool {
 // Without accepted credentials the answer holds no more than Cluster, Member,
 // Term and Revision, or nothing but At; that is no error.
 func (r *Remote) Observe(ctx context.Context) (Observation, error) {
-	o, err := r.observe(ctx)
-	if errors.Is(err, ErrAuth) && r.user.name != "" && r.login(ctx) == nil {
+	var o Observation
+	err := r.asUser(ctx, func() (err error) {
 		o, err = r.observe(ctx)
-	}
+		return err
+	})
 	if errors.Is(err, ErrAuth) {
 		return r.identity(ctx, o), nil
 	}
@@ -200,10 +200,11 @@ func (r *Remote) identity(ctx context.Context, o Observation) Observation {
 // list is the cluster's, a serializable one the member's own. With authentication
 // enabled it needs credentials ([ErrAuth]).
 func (r *Remote) Members(ctx context.Context, linearizable bool) (ID, []Member, error) {
-	list, err := r.list(ctx, linearizable)
-	if errors.Is(err, ErrAuth) && r.user.name != "" && r.login(ctx) == nil {
+	var list *pb.MemberListResponse
+	err := r.asUser(ctx, func() (err error) {
 		list, err = r.list(ctx, linearizable)
-	}
+		return err
+	})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -227,27 +228,4 @@ func (r *Remote) list(ctx context.Context, linearizable bool) (*pb.MemberListRes
 		return nil, &CallError{r.address, call, fmt.Errorf("%w (the answer names no cluster and member)", ErrNotEtcd)}
 	}
 	return list, nil
-}
-
-// login asks for a token. It needs consensus, so only calls that may fail for
-// want of it wait for it.
-func (r *Remote) login(ctx context.Context) error {
-	resp, err := r.auth.Authenticate(ctx, &pb.AuthenticateRequest{Name: r.user.name, Password: r.user.password})
-	if err != nil {
-		return explain(ctx, r.address, "login of user "+r.user.name, err)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.token = resp.GetToken()
-	return nil
-}
-
-func (r *Remote) withToken(ctx context.Context) context.Context {
-	r.mu.Lock()
-	token := r.token
-	r.mu.Unlock()
-	if token == "" {
-		return ctx
-	}
-	return metadata.AppendToOutgoingContext(ctx, rpctypes.TokenFieldNameGRPC, token)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -253,6 +254,36 @@ func TestObserveLogsItsUserIn(t *testing.T) {
 		t.Errorf("got %v with a wrong password, want what is told without one", err)
 	}
 	checkObservation(t, o, Observation{Cluster: 1, Member: 2, Term: 5, Revision: 77})
+}
+
+func TestObserveLogsInEverMoreRarelyWhileThatDoesNotHelp(t *testing.T) {
+	for _, c := range []struct {
+		why      string
+		password string
+		change   func(*fakeEtcd)
+		min, max int // logins in ten minutes of two observations a second
+	}{
+		{"a wrong password", "wrong", func(*fakeEtcd) {}, 10, 20},
+		{"a user who may not ask", "secret", func(f *fakeEtcd) { f.status = rpctypes.ErrGRPCPermissionDenied }, 10, 20},
+		{"no consensus", "secret", func(f *fakeEtcd) { f.login = rpctypes.ErrGRPCTimeout }, 500, 700},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fakeEtcd{token: "t1"}
+				c.change(f)
+				r := NewRemote(serve(t, f), WithUser("root", c.password))
+				for range 1200 {
+					if _, err := r.Observe(t.Context()); err != nil {
+						t.Fatalf("got %v, want what is told without a user", err)
+					}
+					time.Sleep(time.Second / 2)
+				}
+				if f.logins < c.min || f.logins > c.max {
+					t.Errorf("got %d logins in ten minutes, want %d to %d: each costs the member a check of the password", f.logins, c.min, c.max)
+				}
+			})
+		})
+	}
 }
 
 func TestMembersNamesClusterAndMembers(t *testing.T) {
