@@ -34,7 +34,7 @@ func BenchmarkStep(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		now = now.Add(500 * time.Millisecond)
-		for _, o := range g.tick(now, 0) {
+		for _, o := range g.tick(now) {
 			if o.do == doCheck {
 				g.done(o.id, outcome{result: resultAnswered, answer: answerOK}, now)
 			}

@@ -120,6 +120,17 @@ func TestDetectorFollowsTheEvidence(t *testing.T) {
 			{s, then(noShim, answers(answerOK)), stateNothing, ReasonUnproved, SourceStock, s},
 			{s, proves, stateGood, ReasonNoShim, SourceStock, 2 * s},
 		},
+		"a shim that stands still itself says nothing of its member": {
+			{0, then(noShim, serving, answers(answerOK)), stateGood, "", SourceShim, 0},
+			{s, then(notServing(healthsvc.ReasonStale), answers(answerOK)), stateGood, ReasonNoShim, SourceStock, 0},
+			{s, then(notServing(healthsvc.ReasonStale), answers(answerOK), failsProof), stateBad, ReasonProofFailed, SourceStock, 2 * s},
+		},
+		"pushed without its reason, that is settled by a proof": {
+			{0, then(noShim, serving, answers(answerOK)), stateGood, "", SourceShim, 0},
+			{s, then(notServing(""), answers(answerOK)), stateBad, ReasonNotServing, SourceShim, s},
+			{0, then(notServing(healthsvc.ReasonStale), answers(answerOK)), stateNothing, ReasonUnproved, SourceStock, s},
+			{s, then(notServing(healthsvc.ReasonStale), proves), stateGood, ReasonNoShim, SourceStock, 2 * s},
+		},
 		"without a shim, a leader named again is no proof": {
 			{0, then(noShim, answers(answerOK)), stateGood, ReasonNoShim, SourceStock, 0},
 			{s, answers(answerNoLeader), stateBad, ReasonNoLeader, SourceStock, s},

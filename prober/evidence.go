@@ -23,10 +23,11 @@ type reporter struct {
 }
 
 // speaks reports whether the reporter's last word still stands. One missed poll is
-// not its end: the path check tells whether it means anything.
+// not its end: the path check tells whether it means anything. A shim whose own loop
+// stands still says nothing of its member: it is starved, and its member may be well.
 func (r reporter) speaks(now time.Time, expire time.Duration) bool {
 	n := r.news
-	if n.Status != healthsvc.StatusServing && n.Status != healthsvc.StatusNotServing {
+	if n.Status != healthsvc.StatusServing && n.Status != healthsvc.StatusNotServing || n.Reason == healthsvc.ReasonStale {
 		return false
 	}
 	return n.Missed < 2 && now.Sub(n.Heard) <= max(expire, 3*hint(n))

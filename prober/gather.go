@@ -70,10 +70,11 @@ type gather struct {
 	hasShim  bool
 	checkAt  time.Time // next one
 	selfAt   time.Time
-	proving  time.Time // when the newest proof began
-	asked    bool      // a proof was asked for
-	compared time.Time // when a comparison was last asked for
-	outed    time.Time // since when somebody holds the endpoint condemned; zero: nobody does
+	proving  time.Time     // when the newest proof began
+	asked    bool          // a proof was asked for
+	compared time.Time     // when a comparison was last asked for
+	slept    time.Duration // that calls were excused for since the last answer
+	outed    time.Time     // since when somebody holds the endpoint condemned; zero: nobody does
 
 	dialed   time.Time     // when the connection to etcd's port was made
 	live     bool          // it has answered
@@ -90,13 +91,10 @@ func newGather(t times, hasShim bool, rnd func() float64) *gather {
 	return g
 }
 
-// tick returns what is to be done now. late is how long after its time the loop woke.
-func (g *gather) tick(now time.Time, late time.Duration) []order {
+// tick returns what is to be done now.
+func (g *gather) tick(now time.Time) []order {
 	if g.dialed.IsZero() {
 		g.dialed = now
-	}
-	if late > g.t.late {
-		g.excuse(late)
 	}
 	var out []order
 	out = g.overdue(now, out)
@@ -113,9 +111,16 @@ func (g *gather) tick(now time.Time, late time.Duration) []order {
 	return out
 }
 
-// excuse gives calls in flight the time that the loop slept: what was not seen while we
-// slept is no evidence against anyone.
-func (g *gather) excuse(late time.Duration) {
+// woke is told how long after its time the loop woke, before the outcomes of calls that were
+// cut off meanwhile are filed. It gives calls in flight the time that the loop slept: what was
+// not seen while we slept is no evidence against anyone. A machine that is slow for good is no excuse for a
+// member that hangs: without an answer in between, sleep is forgiven up to the end of a
+// call, though one sleep always in full.
+func (g *gather) woke(late time.Duration) {
+	if late <= g.t.late || len(g.calls) == 0 || g.slept >= g.t.hard {
+		return
+	}
+	g.slept += late + g.t.timeout
 	for _, c := range g.calls {
 		c.due = c.due.Add(late + g.t.timeout)
 	}
@@ -346,6 +351,9 @@ func (g *gather) done(id int, o outcome, now time.Time) {
 		return
 	}
 	delete(g.calls, id)
+	if o.result == resultAnswered {
+		g.slept = 0
+	}
 	if o.result == resultSilent && (c.missed || now.Before(c.due)) {
 		return // counted already, or cut off while we slept
 	}

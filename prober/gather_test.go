@@ -126,6 +126,72 @@ func TestGatherReplacesAConnectionThatIsSilent(t *testing.T) {
 	}
 }
 
+// lateGather is a gatherer whose loop wakes late every time.
+type lateGather struct {
+	*gather
+	now  time.Time
+	late time.Duration
+	out  map[int]time.Time // calls that are out, and when they are cut off
+}
+
+// turn is one turn of the loop, whose calls are answered at once or never.
+func (l *lateGather) turn(answered bool) {
+	l.now = later(l.wake(l.now), l.now.Add(ms)).Add(l.late)
+	l.woke(l.late)
+	for id, end := range l.out {
+		switch {
+		case answered:
+			l.done(id, outcome{result: resultAnswered, answer: answerOK}, l.now)
+		case !l.now.Before(end):
+			l.done(id, outcome{}, l.now)
+		default:
+			continue
+		}
+		delete(l.out, id)
+	}
+	for _, o := range l.tick(l.now) {
+		if o.timeout > 0 {
+			l.out[o.id] = l.now.Add(o.timeout)
+		}
+	}
+}
+
+func TestGatherForgivesALoopThatIsAlwaysLateOnlyForAWhile(t *testing.T) {
+	for _, late := range []time.Duration{110 * ms, 300 * ms, 700 * ms} {
+		start := time.Unix(1000, 0)
+		g := lateGather{newGather(scaled(Config{}), false, func() float64 { return 0 }), start, late, make(map[int]time.Time)}
+		for g.now.Sub(start) < time.Minute {
+			if g.turn(true); !g.ev.check.failing.IsZero() {
+				t.Fatalf("late by %v each time: a member that answers is missed after %v", late, g.now.Sub(start))
+			}
+		}
+		stopped := g.now
+		for g.ev.check.failing.IsZero() && g.now.Sub(stopped) < time.Minute {
+			g.turn(false)
+		}
+		if got, want := g.now.Sub(stopped), 5*time.Second; got > want {
+			t.Errorf("late by %v each time: a member that hangs is missed after %v, want at most %v: being late is no excuse for it for good", late, got, want)
+		}
+	}
+}
+
+func TestGatherForgivesOneSleepInFull(t *testing.T) {
+	start := time.Unix(1000, 0)
+	g := lateGather{newGather(scaled(Config{}), false, func() float64 { return 0 }), start, 0, make(map[int]time.Time)}
+	for range 20 {
+		g.turn(true)
+	}
+	g.turn(false) // a call goes out
+	g.late = time.Minute
+	g.turn(false)
+	g.late = 0
+	g.now = g.now.Add(100 * ms)
+	g.tick(g.now)
+	if !g.ev.check.failing.IsZero() {
+		t.Errorf("after one minute's sleep a check is missed at once, want its time anew: it was not the member that slept")
+	}
+}
+
 func TestRoundTripFollowsTheDistance(t *testing.T) {
 	var r roundTrip
 	if got := r.deadline(150*ms, 2*time.Second); got != 150*ms {

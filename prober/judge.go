@@ -16,7 +16,6 @@ type judge struct {
 	leader    membership.ID
 	leading   time.Time // when it was first named
 	leadTerm  uint64
-	excused   time.Time // nobody is condemned before this: our own loop was late
 }
 
 // standing is what a judge remembers of one endpoint.
@@ -36,6 +35,9 @@ type standing struct {
 	shared bool
 
 	noLeader time.Time // a user's call was answered "no leader"; zero: it was disproved
+
+	excused time.Time     // it is not condemned before this: our own loop was late
+	slept   time.Duration // that it was excused for since it was last not bad
 }
 
 // sight is what a judge is shown of one endpoint.
@@ -61,8 +63,17 @@ func (j *judge) noLeader(address string, now time.Time) {
 	}
 }
 
-// excuse is told when the loop woke late: holds that ended meanwhile end later.
-func (j *judge) excuse(now time.Time) { j.excused = now.Add(j.t.hold) }
+// excuse is told when the loop woke late, and by how much: holds that ended meanwhile end
+// later. A machine that is slow for good is no excuse for a member that stays bad: one sleep
+// is forgiven in full, further ones up to a bound.
+func (j *judge) excuse(now time.Time, late time.Duration) {
+	for _, st := range j.standings {
+		if st.slept < j.t.first {
+			st.excused = now.Add(j.t.hold)
+			st.slept += late
+		}
+	}
+}
 
 // rule grades all endpoints.
 func (j *judge) rule(now time.Time, sights []sight) ruling {
@@ -177,7 +188,7 @@ func (j *judge) compared(st *standing, c *condition, rest []sight) {
 		st.otherGood = since
 	}
 	if c.state != stateBad {
-		st.shared = false
+		st.shared, st.slept = false, 0
 	} else if !paths {
 		st.shared = true
 	}
@@ -234,7 +245,7 @@ func (j *judge) condemned(st *standing, c *condition, rest []sight, now time.Tim
 		r.compare = true
 		r.wake = soonest(r.wake, now.Add(j.t.look))
 	}
-	due := later(later(c.since, st.otherGood).Add(j.hold(st, c, rest)), j.excused)
+	due := later(later(c.since, st.otherGood).Add(j.hold(st, c, rest)), st.excused)
 	if now.Before(due) {
 		r.wake = soonest(r.wake, due)
 		return false

@@ -157,11 +157,29 @@ func TestJudgeExcusesWhatItSlept(t *testing.T) {
 	c.set("a", isBad(kindQuorum))
 	c.run(100 * ms)
 	c.now = c.now.Add(2 * time.Second)
-	c.judge.excuse(c.now)
+	c.judge.excuse(c.now, 2*time.Second)
 	c.run(290 * ms)
 	c.want("a:suspect b:healthy", "our own loop was late")
 	c.run(30 * ms)
 	c.want("a:unhealthy b:healthy", "the excuse is over")
+}
+
+func TestJudgeForgivesALoopThatIsAlwaysLateOnlyForAWhile(t *testing.T) {
+	c := newCourt(t, "a", "b")
+	c.set("all", isGood)
+	late := func(d time.Duration) {
+		for end := c.now.Add(d); c.now.Before(end); {
+			c.now = c.now.Add(110 * ms)
+			c.judge.excuse(c.now, 110*ms)
+			c.run(10 * ms)
+		}
+	}
+	late(time.Minute)
+	c.set("a", isBad(kindQuorum))
+	late(time.Second)
+	c.want("a:suspect b:healthy", "our own loop is late, whatever happened before a was bad")
+	late(600 * ms)
+	c.want("a:unhealthy b:healthy", "a has been bad for long: being late all the time is no excuse for it")
 }
 
 func TestJudgeReadmitsShimAtOnceAndStockAfterProofs(t *testing.T) {

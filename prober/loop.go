@@ -48,8 +48,8 @@ func (p *Prober) loop() {
 		case <-timer.C:
 		}
 		now := time.Now()
-		if now.Sub(due) > p.times.late {
-			b.judge.excuse(now)
+		if late := now.Sub(due); late > p.times.late {
+			b.judge.excuse(now, late)
 		}
 		due = b.turn(now)
 		if seen != nil {

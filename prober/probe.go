@@ -161,13 +161,16 @@ func (p *probe) loop() {
 		case <-p.ctx.Done():
 			return
 		case e := <-p.events:
+			w.gather.woke(time.Since(due))
 			w.file(e)
 		case <-p.kick:
+			w.gather.woke(time.Since(due))
 		case <-timer.C:
+			w.gather.woke(time.Since(due))
 		}
 		w.drain()
 		now := time.Now()
-		due = w.step(now, max(0, now.Sub(due)))
+		due = w.step(now)
 		timer.Reset(due.Sub(now))
 	}
 }
@@ -213,7 +216,7 @@ func (w *worker) drain() {
 }
 
 // step does what is due, publishes what is known, and returns when to come again.
-func (w *worker) step(now time.Time, late time.Duration) time.Time {
+func (w *worker) step(now time.Time) time.Time {
 	prove, compare, out := w.requests()
 	var orders []order
 	w.gather.out(out, now)
@@ -223,7 +226,7 @@ func (w *worker) step(now time.Time, late time.Duration) time.Time {
 	if compare {
 		orders = w.gather.compare(now, orders)
 	}
-	for _, o := range append(orders, w.gather.tick(now, late)...) {
+	for _, o := range append(orders, w.gather.tick(now)...) {
 		w.act(o)
 	}
 	w.publish(w.detector.step(&w.gather.ev, now))

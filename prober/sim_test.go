@@ -106,6 +106,7 @@ func (s *sim) until(end time.Time) {
 func (s *sim) tick() {
 	news := false
 	for _, e := range s.ends {
+		e.gather.woke(s.now.Sub(e.due))
 		woken := e.deliver(s.now)
 		if woken || !s.now.Before(e.due) {
 			news = s.step(e) || news
@@ -118,7 +119,7 @@ func (s *sim) tick() {
 
 // step is one turn of a probe's loop; it reports whether subscribers are woken.
 func (s *sim) step(e *simEndpoint) bool {
-	for _, o := range e.gather.tick(s.now, max(0, s.now.Sub(e.due))) {
+	for _, o := range e.gather.tick(s.now) {
 		s.orders[o.do]++
 		e.act(o, s.now)
 	}
@@ -135,8 +136,8 @@ func (s *sim) publish(e *simEndpoint) bool {
 
 // rule is one turn of the prober's loop.
 func (s *sim) rule() {
-	if !s.due.IsZero() && s.now.Sub(s.due) > s.times.late {
-		s.judge.excuse(s.now)
+	if late := s.now.Sub(s.due); !s.due.IsZero() && late > s.times.late {
+		s.judge.excuse(s.now, late)
 	}
 	sights := make([]sight, len(s.ends))
 	for i, e := range s.ends {
