@@ -79,8 +79,8 @@ func newCore(cfg Config, now time.Time) *core {
 		window:   window{floor: cfg.WindowFloor, ceiling: cfg.ElectionTimeout, slack: 2 * cfg.Interval},
 		late:     lateness{tolerance: cfg.Interval / 4, ceiling: cfg.ElectionTimeout},
 		gate:     gate{rounds: cfg.GoodRounds, first: cfg.ElectionTimeout, calm: cfg.HoldDownMax},
-		reads:    sample{deadline: cfg.ElectionTimeout},
-		observes: sample{deadline: cfg.ElectionTimeout},
+		reads:    sample{deadline: cfg.ElectionTimeout, interval: cfg.Interval},
+		observes: sample{deadline: cfg.ElectionTimeout, interval: cfg.Interval},
 	}
 }
 

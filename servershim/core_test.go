@@ -240,7 +240,7 @@ func TestCoreReasonOrder(t *testing.T) {
 		{func() { s.core.reads.failed = true }, healthsvc.ReasonReadStalled},
 		{func() { s.core.proofs.newest = start.Add(-time.Hour); s.core.reads.failed = false }, healthsvc.ReasonNoQuorum},
 		{func() { s.core.seen.Leader = 0 }, healthsvc.ReasonNoLeader},
-		{func() { s.core.reads.failed, s.core.observes.failed = true, true }, healthsvc.ReasonUnreachable},
+		{func() { s.core.reads.err, s.core.observes.err = errRefused, errRefused }, healthsvc.ReasonUnreachable},
 		{func() { s.core.refusal = fmt.Errorf("wrapped: %w", membership.ErrNotEtcd) }, healthsvc.ReasonNotEtcd},
 		{func() { s.core.learner = true }, healthsvc.ReasonLearner},
 		{func() { s.core.seen.Removed = true }, healthsvc.ReasonRemoved},
@@ -311,6 +311,35 @@ func TestSampleNeverRunsTwice(t *testing.T) {
 	s.finish(at(2*time.Second), errors.New("deadline"))
 	if s.works(at(2 * time.Second)) {
 		t.Error("want it not to work after a failure")
+	}
+}
+
+func TestSampleBelievesAFailureOnlyWhenItIsRepeated(t *testing.T) {
+	s := sample{deadline: time.Second, interval: 100 * ms}
+	every := 500 * ms
+	for _, step := range []struct {
+		begin, end time.Duration
+		err        error
+		works      bool
+		next       time.Duration // when it is asked again
+		why        string
+	}{
+		{0, ms, nil, true, 500 * ms, "answered"},
+		{500 * ms, 501 * ms, errRefused, true, 600 * ms, "one failure may be a connection that was reset"},
+		{600 * ms, 601 * ms, nil, true, 1100 * ms, "it was"},
+		{1100 * ms, 1350 * ms, errRefused, true, 1400 * ms, "one failure again, the earlier one is forgotten"},
+		{1400 * ms, 1401 * ms, errRefused, false, 1500 * ms, "two in a row"},
+		{1500 * ms, 1501 * ms, errRefused, false, 1600 * ms, "and on"},
+		{1600 * ms, 1601 * ms, nil, true, 2100 * ms, "answered"},
+		{2100 * ms, 3100 * ms, errRefused, false, 3200 * ms, "silent for its whole deadline"},
+	} {
+		if !s.start(at(step.begin), every) {
+			t.Fatalf("at %v: got no call, want one: %s", step.begin, step.why)
+		}
+		s.finish(at(step.end), step.err)
+		if got := s.works(at(step.end)); got != step.works || s.next != at(step.next) {
+			t.Errorf("at %v: got works %v, asked again at %v; want %v, %v: %s", step.end, got, s.next.Sub(start), step.works, step.next, step.why)
+		}
 	}
 }
 

@@ -25,13 +25,14 @@
 // whose disk hangs, and are used for nothing but the reason.
 //
 // The member is serving when quorum is held, it is a voter, local reads complete
-// and nobody asked to drain. Bad news counts at once. Good news takes GoodRounds
-// proofs in a row, each begun after the one before had completed, and an applied
-// index that has reached what was committed at the first of them. A member that
-// is lost again within HoldDownMax of coming back has to stay good for the
-// ElectionTimeout as well, then twice that, and so on up to HoldDownMax; each
-// HoldDownMax without a loss halves it; a loss in an election, seen by a higher
-// term, does not count.
+// and nobody asked to drain. Bad news counts at once, apart from one local read
+// that fails: it is repeated after an Interval, and counts when it fails again.
+// Good news takes GoodRounds proofs in a row, each begun after the one before had
+// completed, and an applied index that has reached what was committed at the
+// first of them. A member that is lost again within HoldDownMax of coming back
+// has to stay good for the ElectionTimeout as well, then twice that, and so on up
+// to HoldDownMax; each HoldDownMax without a loss halves it; a loss in an
+// election, seen by a higher term, does not count.
 //
 // Alarms make etcd.write NOT_SERVING and nothing else: every member of the
 // cluster refuses writes then, so that moving clients would not help (F30).

@@ -69,13 +69,13 @@ func (c *core) reachable(now time.Time) bool {
 }
 
 func answering(s *sample, now time.Time) bool {
-	return !s.failed && !s.answered.IsZero() && now.Sub(s.answered) <= localFresh*s.deadline
+	return s.err == nil && !s.answered.IsZero() && now.Sub(s.answered) <= localFresh*s.deadline
 }
 
 // nothingYet reports whether the shim has only just started: no proof has come
 // back either way, and nothing else has failed.
 func (c *core) nothingYet(now time.Time) bool {
-	return c.proofs.newest.IsZero() && c.refusal == nil && !c.reads.failed && !c.observes.failed &&
+	return c.proofs.newest.IsZero() && c.refusal == nil && c.reads.err == nil && c.observes.err == nil &&
 		now.Sub(c.began) <= c.reads.deadline
 }
 

@@ -4,16 +4,21 @@ import "time"
 
 // sample runs one kind of local call over and over, never two at a time. It
 // bounds what a member that answers nothing costs, and nothing waits for it.
+//
+// One failure is no evidence: a connection that was reset fails a call on a member
+// that is well. The call is repeated at the next interval; it counts when that one
+// fails too, or when a call was silent for its whole deadline.
 type sample struct {
 	deadline time.Duration // of one call
+	interval time.Duration // after which a failed call is repeated
 	next     time.Time     // when the next one is due
 	begin    time.Time     // of the one that is out; zero: none is
 	tainted  bool          // the loop was late while it was out
 	spared   bool          // a late loop was an excuse once since the last answer
 
 	answered time.Time // begin of the newest that was answered; zero: none was
-	failed   bool      // the newest one failed
-	err      error     // why
+	err      error     // why the newest one failed; nil: it did not
+	failed   bool      // and it counts
 }
 
 // start opens a call if one is due and none is out.
@@ -27,7 +32,7 @@ func (s *sample) start(now time.Time, every time.Duration) bool {
 }
 
 // finish closes the call that is out. A failure while the loop was late says
-// nothing; the call is repeated at once.
+// nothing at all; the call is repeated at once.
 func (s *sample) finish(now time.Time, err error) {
 	begin := s.begin
 	s.begin = time.Time{}
@@ -37,7 +42,10 @@ func (s *sample) finish(now time.Time, err error) {
 	case s.tainted:
 		s.next = now
 	default:
-		s.failed, s.err = true, err
+		out := now.Sub(begin)
+		s.failed = s.failed || s.err != nil || out >= s.deadline
+		s.err = err
+		s.next = begin.Add(out.Truncate(s.interval) + s.interval)
 	}
 }
 
@@ -51,8 +59,8 @@ func (s *sample) late(now time.Time) {
 	s.begin = now
 }
 
-// works reports whether calls are answered: the newest one was, and none has been
-// out for longer than it may.
+// works reports whether calls are answered: one was, no failure counts since, and
+// none has been out for longer than it may.
 func (s *sample) works(now time.Time) bool {
 	overdue := !s.begin.IsZero() && now.Sub(s.begin) > s.deadline
 	return !s.answered.IsZero() && !s.failed && !overdue

@@ -214,7 +214,7 @@ func TestShimNamesEachReason(t *testing.T) {
 		{"the process stands still", func(f *fakeSource) { f.proof, f.read, f.observe = hangs, hangs, hangs }, healthsvc.ReasonUnreachable, 2 * time.Second},
 		{"something else listens", func(f *fakeSource) { f.proof, f.read, f.observe = alien, alien, alien }, healthsvc.ReasonNotEtcd, 300 * time.Millisecond},
 		{"local reads hang", func(f *fakeSource) { f.read = hangs }, healthsvc.ReasonReadStalled, 1600 * time.Millisecond},
-		{"local reads fail", func(f *fakeSource) { f.read = refuses }, healthsvc.ReasonReadStalled, 600 * time.Millisecond},
+		{"local reads fail", func(f *fakeSource) { f.read = refuses }, healthsvc.ReasonReadStalled, 700 * time.Millisecond},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			f := healthy()
@@ -226,6 +226,23 @@ func TestShimNamesEachReason(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A reset connection fails one read on a member that is well.
+func TestShimKeepsServingWhenOneLocalReadFails(t *testing.T) {
+	f := healthy()
+	run(t, f, Config{}, func(t *testing.T, s *Shim) {
+		settled(t, s)
+		for range 5 {
+			f.set(func(f *fakeSource) { f.read, f.readsOnce = refuses, true })
+			always(t, s, 2*time.Second, "one read failed, the next is answered", serving)
+			f.set(func(f *fakeSource) {
+				if f.read != works {
+					t.Error("no read was made in 2 s: this test shows nothing")
+				}
+			})
+		}
+	})
 }
 
 func TestShimWaitsForTheAppliedIndex(t *testing.T) {

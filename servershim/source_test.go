@@ -21,6 +21,8 @@ type fakeSource struct {
 	proofs  int // begun
 	hanging int // calls that hang now
 	most    int // most that ever hung at once
+
+	readsOnce bool // read holds for one call, after that reads work
 }
 
 type answer int
@@ -83,7 +85,15 @@ func (f *fakeSource) Prove(ctx context.Context) error {
 	return f.call(ctx, &f.proof)
 }
 
-func (f *fakeSource) Read(ctx context.Context) error { return f.call(ctx, &f.read) }
+func (f *fakeSource) Read(ctx context.Context) error {
+	err := f.call(ctx, &f.read)
+	f.set(func(f *fakeSource) {
+		if f.readsOnce {
+			f.read, f.readsOnce = works, false
+		}
+	})
+	return err
+}
 
 func (f *fakeSource) Observe(ctx context.Context) (membership.Observation, error) {
 	at := time.Now()
