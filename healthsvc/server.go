@@ -50,6 +50,7 @@ type Server struct {
 	expiry    *time.Timer // nil without Validity or before the first report
 	stopped   bool
 	watches   map[*watch]struct{} // open streams
+	watchers  int                 // those of watches for names that we know
 }
 
 // NewServer returns a server that knows nothing yet.
@@ -122,11 +123,12 @@ func (s *Server) staleLocked(now time.Time) bool {
 	return s.opts.Validity > 0 && !s.published.IsZero() && now.Sub(s.published) >= s.opts.Validity
 }
 
-// Watchers returns the number of open Watch streams.
+// Watchers returns the number of open Watch streams for names of the contract: those who balance on
+// us. Streams for other names are a stranger's, who must not change what the others are told.
 func (s *Server) Watchers() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return len(s.watches)
+	return s.watchers
 }
 
 // Stop ends every Watch stream with Unavailable, and from then on every call ends the same way. It

@@ -9,8 +9,9 @@ import (
 // watch is one open Watch stream. Its context ends with the call, or when the server stops.
 type watch struct {
 	healthpb.Health_WatchServer
-	ctx    context.Context
-	cancel context.CancelFunc
+	service string // under which the status is kept
+	ctx     context.Context
+	cancel  context.CancelFunc
 }
 
 // Context implements grpc.ServerStream.
@@ -22,12 +23,12 @@ func (w *watch) Context() context.Context { return w.ctx }
 func (s *Server) Watch(req *healthpb.HealthCheckRequest, stream healthpb.Health_WatchServer) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
-	w := &watch{Health_WatchServer: stream, ctx: ctx, cancel: cancel}
+	w := &watch{Health_WatchServer: stream, service: s.known(req.GetService()), ctx: ctx, cancel: cancel}
 	if err := s.enter(w); err != nil {
 		return err
 	}
 	defer s.leave(w)
-	err := s.statuses.Watch(&healthpb.HealthCheckRequest{Service: s.known(req.GetService())}, w)
+	err := s.statuses.Watch(&healthpb.HealthCheckRequest{Service: w.service}, w)
 	if stream.Context().Err() == nil && ctx.Err() != nil {
 		return errStopped
 	}
@@ -47,6 +48,9 @@ func (s *Server) enter(w *watch) error {
 		return errStopped
 	}
 	s.watches[w] = struct{}{}
+	if isService(w.service) {
+		s.watchers++
+	}
 	return nil
 }
 
@@ -54,4 +58,7 @@ func (s *Server) leave(w *watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.watches, w)
+	if isService(w.service) {
+		s.watchers--
+	}
 }

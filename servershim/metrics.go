@@ -25,7 +25,7 @@ func newMetrics() *metrics {
 		quorum:   gauge("quorum_held", "1 while a linearizable read begun within the window has completed."),
 		serving:  gauge("serving", "1 while clients are told to use this member."),
 		window:   gauge("window_seconds", "Age of the newest proof of quorum at which quorum is called lost."),
-		watchers: gauge("watchers", "Open Watch streams of the health service."),
+		watchers: gauge("watchers", "Open Watch streams for services of the contract; polls are spread out by it."),
 		roundTrip: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "quorumshim", Name: "proof_seconds",
 			Help:    "Round trip of completed proofs of quorum.",

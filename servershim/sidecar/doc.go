@@ -21,5 +21,8 @@
 // that clients leave; then every stream ends, and Run returns within a second more, whatever the
 // clients do.
 //
+// One connection may have 1000 calls and watches open at once; what it asks beyond that waits in the
+// client, so that nobody takes our memory over a single connection.
+//
 // A Sidecar's Addr may be called from anywhere, Run once.
 package sidecar

@@ -23,6 +23,11 @@ import (
 	"github.com/quorumwise/quorumwise/servershim/internal/conns"
 )
 
+// maxStreams bounds the calls and watches that one connection may have open at once; more of them wait
+// in the client. A client needs one watch and one poll at a time, a proxy that joins many clients in
+// one connection some hundreds; each costs us a goroutine and some kilobytes.
+const maxStreams = 1000
+
 // stopGrace is what connections get to end by themselves after their streams were ended.
 const stopGrace = time.Second
 
@@ -139,6 +144,7 @@ func newServer(creds credentials.TransportCredentials) *grpc.Server {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}), // the dead do not stay watchers
 		grpc.ConnectionTimeout(10 * time.Second),
 		grpc.MaxRecvMsgSize(64 << 10),
+		grpc.MaxConcurrentStreams(maxStreams),
 	}
 	if creds != nil {
 		opts = append(opts, grpc.Creds(creds))

@@ -261,6 +261,34 @@ func TestSidecarToleratesFrequentKeepalives(t *testing.T) {
 	})
 }
 
+func TestSidecarBoundsTheStreamsOfOneConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var member etcd
+		member.start(t, nil)
+		r := run(t, Config{}, member.dial)
+		greedy, _ := r.client(t, nil)
+		want(t, greedy, healthsvc.ServiceLive, serving, "", "the limit is told on connecting")
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		for range maxStreams {
+			stream, err := greedy.Watch(ctx, &healthpb.HealthCheckRequest{Service: "nonsense"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := stream.Recv(); err != nil {
+				t.Fatalf("a watch within the limit of %d: %v", maxStreams, err)
+			}
+		}
+		more, stop := context.WithTimeout(ctx, time.Minute)
+		defer stop()
+		if _, err := greedy.Watch(more, &healthpb.HealthCheckRequest{}); status.Code(err) != codes.DeadlineExceeded {
+			t.Errorf("one stream more than %d: got %v, want it to wait: a stranger must not fill our memory", maxStreams, err)
+		}
+		other, _ := r.client(t, nil)
+		want(t, other, healthsvc.ServiceLive, serving, "", "other connections do not suffer")
+	})
+}
+
 func TestSidecarTellsWhenItsListenerFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var member etcd
