@@ -23,9 +23,9 @@ import (
 	"github.com/quorumwise/quorumwise/servershim/internal/conns"
 )
 
-// maxStreams bounds the calls and watches that one connection may have open at once; more of them wait
-// in the client. A client needs one watch and one poll at a time, a proxy that joins many clients in
-// one connection some hundreds; each costs us a goroutine and some kilobytes.
+// maxStreams bounds the calls and watches that one connection may have open at once; more of them
+// wait in the client. A client needs one watch and one poll at a time, a proxy that joins many clients
+// in one connection some hundreds; each costs us a goroutine and some kilobytes.
 const maxStreams = 1000
 
 // stopGrace is what connections get to end by themselves after their streams were ended.

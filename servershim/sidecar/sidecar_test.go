@@ -267,6 +267,7 @@ func TestSidecarBoundsTheStreamsOfOneConnection(t *testing.T) {
 		member.start(t, nil)
 		r := run(t, Config{}, member.dial)
 		greedy, _ := r.client(t, nil)
+		time.Sleep(3 * time.Second)
 		want(t, greedy, healthsvc.ServiceLive, serving, "", "the limit is told on connecting")
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
@@ -285,6 +286,7 @@ func TestSidecarBoundsTheStreamsOfOneConnection(t *testing.T) {
 			t.Errorf("one stream more than %d: got %v, want it to wait: a stranger must not fill our memory", maxStreams, err)
 		}
 		other, _ := r.client(t, nil)
+		time.Sleep(time.Second)
 		want(t, other, healthsvc.ServiceLive, serving, "", "other connections do not suffer")
 	})
 }
