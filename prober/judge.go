@@ -3,6 +3,7 @@ package prober
 import (
 	"time"
 
+	"github.com/quorumwise/quorumwise/healthsvc"
 	"github.com/quorumwise/quorumwise/membership"
 )
 
@@ -246,11 +247,24 @@ func (j *judge) condemned(st *standing, c *condition, rest []sight, now time.Tim
 		r.wake = soonest(r.wake, now.Add(j.t.look))
 	}
 	due := later(later(c.since, st.otherGood).Add(j.hold(st, c, rest)), st.excused)
+	if c.proof.After(c.from) && deniesQuorum(c.reason) {
+		due = later(due, c.proof.Add(j.t.hold)) // it was there for us, the report is about to follow
+	}
 	if now.Before(due) {
 		r.wake = soonest(r.wake, due)
 		return false
 	}
 	return fresh
+}
+
+// deniesQuorum reports whether a reason is one that a proof of our own contradicts, or the wait
+// of a shim after one: a member that drains or is behind may prove its quorum all the while.
+func deniesQuorum(reason string) bool {
+	switch reason {
+	case string(healthsvc.ReasonNoQuorum), string(healthsvc.ReasonSettling), ReasonNoLeader, ReasonNotServing:
+		return true
+	}
+	return false
 }
 
 // shown is since when a witness is known to be better off: its path, or its quorum.

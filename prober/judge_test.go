@@ -164,6 +164,27 @@ func TestJudgeExcusesWhatItSlept(t *testing.T) {
 	c.want("a:unhealthy b:healthy", "the excuse is over")
 }
 
+func TestJudgeBelievesItsOwnLaterProofMoreThanAReport(t *testing.T) {
+	for reason, outlives := range map[string]bool{"no-quorum": true, "settling": true, "draining": false, "catching-up": false} {
+		c := newCourt(t, "a", "b")
+		c.set("all", isGood)
+		c.run(time.Second)
+		c.set("a", func(c *condition) { isBad(kindQuorum)(c); c.reason = reason })
+		c.run(200 * ms)
+		proved := *c.seen[0].c
+		proved.proof, proved.proven = c.now, c.now
+		c.seen[0].c = &proved
+		c.run(150 * ms)
+		if outlives {
+			c.want("a:suspect b:healthy", reason+": a proof that began 200 ms after the report has completed")
+		} else {
+			c.want("a:unhealthy b:healthy", reason+": no proof contradicts that")
+		}
+		c.run(200 * ms)
+		c.want("a:unhealthy b:healthy", reason+": the report outlasts the proof")
+	}
+}
+
 func TestJudgeForgivesALoopThatIsAlwaysLateOnlyForAWhile(t *testing.T) {
 	c := newCourt(t, "a", "b")
 	c.set("all", isGood)
