@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc/credentials"
 )
@@ -76,33 +77,51 @@ func (f files) parse(c contents) (pool *x509.CertPool, certificates []tls.Certif
 	return pool, certificates, nil
 }
 
+// readTime is how long a handshake waits for its files before it goes on with the last good ones.
+// A few kilobytes take no longer, unless the disk hangs.
+const readTime = 2 * time.Second
+
 // rotating are credentials that read their files at each handshake (F28), so that a rotation needs
 // no restart and no signal. Reading and comparing a few kilobytes is nothing beside a handshake.
+//
+// A disk that hangs must not stop new connections: files are read in a goroutine of their own, one
+// at a time, and no handshake waits for it for longer than readTime after it began. That goroutine
+// cannot be cancelled; it ends when the disk answers.
 type rotating struct {
 	files  files
+	read   func() (contents, error) // of files
 	server bool
 	log    *slog.Logger
 
-	mu    sync.Mutex
-	last  contents
-	creds credentials.TransportCredentials // made from last; never nil
-	sick  bool                             // the files were bad at the last handshake; said once
+	mu      sync.Mutex
+	reading *reading // nil: none is under way
+	last    contents
+	creds   credentials.TransportCredentials // made from last; never nil
+	sick    bool                             // the files were bad at the last handshake; said once
 }
 
+// reading is one look at the files.
+type reading struct {
+	began time.Time
+	done  chan struct{} // closed when what it found is in use
+}
+
+var errHangs = fmt.Errorf("reading them takes more than %v: does the disk hang?", readTime)
+
 func newRotating(f files, server bool, log *slog.Logger) (*rotating, error) {
-	r := &rotating{files: f, server: server, log: log}
-	if err := r.load(); err != nil {
+	r := &rotating{files: f, read: f.read, server: server, log: log}
+	now, err := r.read() // for as long as it takes: there is nothing yet to go on with
+	if err != nil {
+		return nil, err
+	}
+	if err := r.take(now); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// load replaces the credentials if the files have changed. The caller has mu, or is alone.
-func (r *rotating) load() error {
-	now, err := r.files.read()
-	if err != nil {
-		return err
-	}
+// take replaces the credentials if the files have changed. The caller has mu, or is alone.
+func (r *rotating) take(now contents) error {
 	if r.creds != nil && now.equal(r.last) {
 		return nil
 	}
@@ -124,17 +143,72 @@ func (r *rotating) load() error {
 
 // current returns credentials from the files as they are, or the last good ones.
 func (r *rotating) current() credentials.TransportCredentials {
+	one := r.look()
+	patience := time.NewTimer(readTime - time.Since(one.began))
+	defer patience.Stop()
+	select {
+	case <-one.done:
+	case <-patience.C:
+		r.overdue(one)
+	}
+	return r.good()
+}
+
+// look begins to read the files, or joins those who wait for that already.
+func (r *rotating) look() *reading {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	err := r.load()
-	if sick := err != nil; sick != r.sick {
-		r.sick = sick
-		if sick {
-			r.log.Error("certificate files are bad, the last good ones stay in use", "error", err)
-		} else {
-			r.log.Info("certificate files are good again")
-		}
+	if r.reading != nil {
+		return r.reading
 	}
+	one := &reading{began: time.Now(), done: make(chan struct{})}
+	r.reading = one
+	go r.finish(one)
+	return one
+}
+
+func (r *rotating) finish(one *reading) {
+	defer close(one.done)
+	now, err := r.read()
+	r.mu.Lock()
+	r.reading = nil
+	if err == nil {
+		err = r.take(now)
+	}
+	changed := r.judge(err)
+	r.mu.Unlock()
+	r.say(changed, err)
+}
+
+// overdue notes that the files could not be read in time, unless they were in this very moment.
+func (r *rotating) overdue(one *reading) {
+	r.mu.Lock()
+	changed := r.reading == one && r.judge(errHangs)
+	r.mu.Unlock()
+	r.say(changed, errHangs)
+}
+
+// judge reports whether the files turned good or bad. The caller has mu.
+func (r *rotating) judge(err error) (changed bool) {
+	changed = r.sick != (err != nil)
+	r.sick = err != nil
+	return changed
+}
+
+func (r *rotating) say(changed bool, err error) {
+	switch {
+	case !changed:
+	case err != nil:
+		r.log.Error("certificate files are bad, the last good ones stay in use", "error", err)
+	default:
+		r.log.Info("certificate files are good again")
+	}
+}
+
+// good returns the last good credentials.
+func (r *rotating) good() credentials.TransportCredentials {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return r.creds
 }
 
@@ -148,8 +222,8 @@ func (r *rotating) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInf
 	return r.current().ServerHandshake(conn)
 }
 
-// Info implements credentials.TransportCredentials.
-func (r *rotating) Info() credentials.ProtocolInfo { return r.current().Info() }
+// Info implements credentials.TransportCredentials. No file changes it.
+func (r *rotating) Info() credentials.ProtocolInfo { return r.good().Info() }
 
 // Clone implements credentials.TransportCredentials. What it has read may be shared.
 func (r *rotating) Clone() credentials.TransportCredentials { return r }

@@ -15,6 +15,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -176,6 +178,52 @@ func TestSidecarReadsRotatedFilesAtEachHandshake(t *testing.T) {
 		}
 		if !strings.Contains(log.String(), "certificate files are good again") {
 			t.Errorf("that the files are good again was not logged:\n%s", log.String())
+		}
+	})
+}
+
+func TestHandshakesGoOnWhileTheDiskHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, ca := t.TempDir(), newAuthority(t, "ca")
+		cert, key := ca.issue(t)
+		var log bytes.Buffer
+		r, err := newRotating(files{
+			cert: file{"cert-file", write(t, filepath.Join(dir, "cert"), cert)},
+			key:  file{"key-file", write(t, filepath.Join(dir, "key"), key)},
+		}, true, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := r.current()
+		var looks atomic.Int64
+		disk := make(chan struct{})
+		r.read = func() (contents, error) { looks.Add(1); <-disk; return r.files.read() }
+
+		var handshakes sync.WaitGroup
+		for wait := range 4 { // one a second
+			handshakes.Go(func() {
+				began := time.Now()
+				got, took := r.current(), time.Since(began)
+				if want := max(readTime-time.Duration(wait)*time.Second, 0); got != first || took != want {
+					t.Errorf("handshake %d went on after %v, want after %v, with the last good files: a hung disk must not stop new connections", wait, took, want)
+				}
+			})
+			time.Sleep(time.Second)
+		}
+		handshakes.Wait()
+		if got := looks.Load(); got != 1 {
+			t.Errorf("%d goroutines read the files that hang, want one", got)
+		}
+		cert, key = ca.issue(t)
+		write(t, r.files.cert.path, cert)
+		write(t, r.files.key.path, key)
+		close(disk)
+		synctest.Wait()
+		if r.current() == first {
+			t.Error("the old files stay in use although the disk answers again")
+		}
+		if bad, good := strings.Count(log.String(), "does the disk hang"), strings.Count(log.String(), "good again"); bad != 1 || good != 1 {
+			t.Errorf("got %d lines that it hangs, %d that it is over, want one each:\n%s", bad, good, log.String())
 		}
 	})
 }

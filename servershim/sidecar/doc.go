@@ -15,7 +15,7 @@
 //
 // Certificates, keys and roots are read again at each handshake (F28). Files that do not go
 // together, as in the middle of a rotation, leave the last good ones in use, with one line in the
-// log.
+// log; so do files that take more than 2 s to be read.
 //
 // When ctx ends, the member is NOT_SERVING with reason draining, and still answers for DrainTime so
 // that clients leave; then every stream ends, and Run returns within a second more, whatever the
