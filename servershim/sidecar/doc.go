@@ -24,5 +24,5 @@
 // One connection may have 1000 calls and watches open at once; what it asks beyond that waits in the
 // client, so that nobody takes our memory over a single connection.
 //
-// A Sidecar's Addr may be called from anywhere, Run once.
+// A Sidecar's Addr and MetricsAddr may be called from anywhere, Run once.
 package sidecar

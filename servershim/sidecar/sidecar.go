@@ -168,7 +168,7 @@ func (s *Sidecar) abandon() {
 // Addr is the address of the listener.
 func (s *Sidecar) Addr() net.Addr { return s.lis.Addr() }
 
-// MetricsAddr is the address of the metrics, nil without.
+// MetricsAddr is the address of /metrics, nil without.
 func (s *Sidecar) MetricsAddr() net.Addr {
 	if s.metrics == nil {
 		return nil
@@ -188,7 +188,11 @@ func (s *Sidecar) Run(ctx context.Context) error {
 	if s.metrics != nil {
 		running.Go(func() { failed <- s.metrics.server.Serve(s.metrics.lis) })
 	}
-	s.cfg.Logger.Info("listening", "address", s.lis.Addr(), "etcd", s.conn.Target())
+	about := []any{"address", s.lis.Addr(), "etcd", s.conn.Target()}
+	if s.metrics != nil {
+		about = append(about, "metrics", s.MetricsAddr())
+	}
+	s.cfg.Logger.Info("listening", about...)
 
 	err := s.untilEnd(ctx, failed)
 	stopShim() // ends the watches, so that the connections can end

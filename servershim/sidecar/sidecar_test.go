@@ -1,7 +1,9 @@
 package sidecar
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -259,6 +261,35 @@ func TestSidecarToleratesFrequentKeepalives(t *testing.T) {
 			t.Errorf("the client connected %d times in ten idle minutes, want once: GOAWAY too_many_pings (F21)", got)
 		}
 	})
+}
+
+func TestSidecarSaysWhereItsMetricsAre(t *testing.T) {
+	var log bytes.Buffer
+	side, err := New(Config{Listen: "127.0.0.1:0", MetricsListen: "127.0.0.1:0", EtcdEndpoint: "http://127.0.0.1:1", DrainTime: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- side.Run(ctx) }()
+	web := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := web.Get("http://" + side.MetricsAddr().String() + "/metrics")
+	if err != nil {
+		t.Error(err)
+	} else {
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || !bytes.Contains(body, []byte("go_goroutines ")) {
+			t.Errorf("GET %v/metrics = %q, %v; want metrics", side.MetricsAddr(), body, err)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Run = %v, want nil", err)
+	}
+	if want := "metrics=" + side.MetricsAddr().String(); !strings.Contains(log.String(), want) {
+		t.Errorf("the log is\n%s\nwant %q in it: with port 0 nobody could find them", log.String(), want)
+	}
 }
 
 func TestSidecarBoundsTheStreamsOfOneConnection(t *testing.T) {
