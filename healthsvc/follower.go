@@ -229,7 +229,6 @@ func (f *follower) sample(arrived time.Time) {
 		return
 	}
 	f.patience.sample(max(arrived.Sub(f.began), 0))
-	f.news.PathRTT = f.patience.srtt
 }
 
 // cleared notes that the path lives, whatever the answer was.
@@ -242,7 +241,7 @@ func (f *follower) cleared() act {
 // accept believes a poll's answer.
 func (f *follower) accept(now time.Time, in answer) {
 	was := f.interval()
-	f.believe(now, f.began, false, in.headers)
+	f.believe(now, f.began, in.headers)
 	f.setStatus(now, fromWire(in.status), in.headers.reason)
 	f.absentFor = 0
 	if is := f.interval(); is != was {
@@ -261,14 +260,14 @@ func fromWire(s healthpb.HealthCheckResponse_ServingStatus) Status {
 }
 
 // believe notes who spoke, when, and that the silence is over.
-func (f *follower) believe(now, began time.Time, pushed bool, h headers) {
+func (f *follower) believe(now, began time.Time, h headers) {
 	f.news.Identity, f.news.ProofAge, f.news.ShimRTT, f.news.Poll = h.identity, h.proofAge, h.roundTrip, h.poll
 	f.newest = newer(f.newest, h.identity)
-	f.heard(now, began, pushed)
+	f.heard(now, began)
 }
 
-func (f *follower) heard(now, began time.Time, pushed bool) {
-	f.news.Heard, f.news.Began, f.news.Pushed = now, began, pushed
+func (f *follower) heard(now, began time.Time) {
+	f.news.Heard, f.news.Began = now, began
 	f.expire = now.Add(f.lifetime())
 }
 
@@ -323,7 +322,7 @@ func (f *follower) absent(now, began time.Time, err error) act {
 	f.out = 0
 	f.news.Missed, f.news.Err = 0, err
 	f.setStatus(now, StatusAbsent, "")
-	f.heard(now, began, false)
+	f.heard(now, began)
 	f.next = now.Add(f.jittered(f.absentPause()))
 	f.absentFor++
 	f.newest = Identity{}
@@ -383,10 +382,10 @@ func fromPush(s healthpb.HealthCheckResponse_ServingStatus) Status {
 func (f *follower) pushedBad(now time.Time, in push) act {
 	again := f.news.Status == StatusNotServing
 	if in.headers != nil {
-		f.believe(now, in.at, true, *in.headers)
+		f.believe(now, in.at, *in.headers)
 		f.setStatus(now, StatusNotServing, in.headers.reason)
 	} else {
-		f.heard(now, in.at, true)
+		f.heard(now, in.at)
 		if !again {
 			f.setStatus(now, StatusNotServing, "")
 		}

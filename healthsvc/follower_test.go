@@ -158,8 +158,8 @@ func TestFollowerPollsAtItsPaceJitteredDownwards(t *testing.T) {
 	if len(seen) < 10 {
 		t.Errorf("50 polls have %d different gaps: followers that began together must drift apart", len(seen))
 	}
-	if got := s.f.news.PathRTT; got != ms {
-		t.Errorf("PathRTT = %v, want 1ms", got)
+	if got := s.f.patience.srtt; got != ms {
+		t.Errorf("round trip = %v, want 1ms", got)
 	}
 }
 
@@ -167,15 +167,15 @@ func TestFollowerTellsBadPushAtOnceAndChecksIt(t *testing.T) {
 	s := following(t, member)
 	s.after(200*ms).push(wireNotServing).want(StatusNotServing, "a push counts at once").
 		wantTold(true, "bad news travels at once").wantPoll(true, "the Check brings the reason")
-	if !s.f.news.Pushed || s.f.news.Identity != member {
-		t.Errorf("news = %+v, want it pushed, by the member known", s.f.news)
+	if s.f.news.Began != s.now || s.f.news.Identity != member {
+		t.Errorf("news = %+v, want it of the push, by the member known", s.f.news)
 	}
 	since := s.f.news.Since
 	s.after(ms)
 	s.act = s.f.answered(s.now, answer{poll: s.f.out, at: s.now, status: wireNotServing, headers: headers{identity: member, reason: ReasonNoQuorum}})
 	s.want(StatusNotServing, "confirmed").wantTold(true, "the reason is news")
-	if s.f.news.Reason != ReasonNoQuorum || s.f.news.Since != since || s.f.news.Pushed {
-		t.Errorf("news = %+v, want reason no-quorum since the push, by a poll", s.f.news)
+	if s.f.news.Reason != ReasonNoQuorum || s.f.news.Since != since {
+		t.Errorf("news = %+v, want reason no-quorum since the push", s.f.news)
 	}
 }
 
@@ -445,8 +445,8 @@ func TestFollowerSuspectsItselfWhenItWakesLate(t *testing.T) {
 	s.untilPoll()
 	s.late(5*time.Second).wantMissed(0, "we slept, not they").want(StatusServing, "our silence is not theirs")
 	s.after(ms).answer(wireServing, member).want(StatusServing, "it had answered all along")
-	if got := s.f.news.PathRTT; got > 10*ms {
-		t.Errorf("PathRTT = %v, want our sleep left out of it", got)
+	if got := s.f.patience.srtt; got > 10*ms {
+		t.Errorf("round trip = %v, want our sleep left out of it", got)
 	}
 }
 
@@ -539,20 +539,20 @@ func TestFollowerCoalescesNudges(t *testing.T) {
 func TestFollowerMeasuresOnlyPollsThatWaitedForNothingElse(t *testing.T) {
 	s := begin(t, FollowConfig{}).wake()
 	s.after(140*ms).answer(wireServing, member)
-	if got := s.f.news.PathRTT; got != 0 {
-		t.Errorf("PathRTT = %v after the first answer, want 0: it waited for the connection", got)
+	if got := s.f.patience.srtt; got != 0 {
+		t.Errorf("round trip = %v after the first answer, want 0: it waited for the connection", got)
 	}
 	s.untilPoll()
 	s.wake() // missed
 	s.untilPoll()
 	s.after(140*ms).answer(wireServing, member)
-	if got := s.f.news.PathRTT; got != 0 {
-		t.Errorf("PathRTT = %v after a miss, want 0: the connection may be a new one", got)
+	if got := s.f.patience.srtt; got != 0 {
+		t.Errorf("round trip = %v after a miss, want 0: the connection may be a new one", got)
 	}
 	s.untilPoll()
 	s.after(2*ms).answer(wireServing, member)
-	if got := s.f.news.PathRTT; got != 2*ms {
-		t.Errorf("PathRTT = %v, want 2ms", got)
+	if got := s.f.patience.srtt; got != 2*ms {
+		t.Errorf("round trip = %v, want 2ms", got)
 	}
 }
 

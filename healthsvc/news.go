@@ -43,11 +43,9 @@ type News struct {
 	Since    time.Time // when Status last changed
 	Heard    time.Time // when the last answer arrived, pushed or polled; zero: none yet
 	Began    time.Time // when the call that gave that answer began; of a push, its arrival
-	Pushed   bool      // the last answer came by Watch
 
 	ProofAge time.Duration // age of the member's proof when the answer was made, as the server says
 	ShimRTT  time.Duration // round trip of the member's proofs, as the server says
-	PathRTT  time.Duration // smoothed round trip of our own polls
 	Poll     time.Duration // how often the server wishes to be polled
 
 	Missed int   // polls in a row that got no answer in their deadline; 0 after any answer
