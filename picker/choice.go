@@ -25,14 +25,16 @@ type choice struct {
 //   - If neither is connected but a Healthy one is about to be, wait for it. This
 //     lasts one connection attempt at most, since one that fails leaves the
 //     endpoint in TransientFailure until it succeeds.
-//   - Else fail open: all that is connected but not Parked, alike. Grades are
-//     opinions; an application that reaches anything at all must go on.
+//   - Else fail open: the connected Suspect ones, else the connected Unhealthy
+//     ones. Grades are opinions; an application that reaches anything at all must
+//     go on. What was condemned in comparison comes last: while all are suspect for
+//     a moment, calls must not go to a member that has been frozen for seconds.
 //   - Parked ones only when all endpoints are: a learner refuses calls and a
 //     member of another cluster answers wrongly, so calls rather wait for one that
 //     is not parked, however long it is away.
 //   - Nothing connected: best is empty, and gRPC's own rules hold.
 func choose(all []candidate) choice {
-	var healthy, unknown, doubtful, parked []int
+	var healthy, unknown, suspect, unhealthy, parked []int
 	var evidence, coming, member bool
 	for i, c := range all {
 		evidence = evidence || c.grade == Healthy
@@ -44,8 +46,10 @@ func choose(all []candidate) choice {
 		switch c.grade {
 		case Healthy:
 			healthy = append(healthy, i)
-		case Suspect, Unhealthy:
-			doubtful = append(doubtful, i)
+		case Suspect:
+			suspect = append(suspect, i)
+		case Unhealthy:
+			unhealthy = append(unhealthy, i)
 		case Parked:
 			parked = append(parked, i)
 		case Unknown:
@@ -60,8 +64,10 @@ func choose(all []candidate) choice {
 		out.best = healthy
 	case len(unknown) > 0:
 		out.best = unknown
-	case len(doubtful) > 0:
-		out.best, out.wait = doubtful, coming
+	case len(suspect) > 0:
+		out.best, out.wait = suspect, coming
+	case len(unhealthy) > 0:
+		out.best, out.wait = unhealthy, coming
 	default:
 		out.best, out.wait = parked, member && len(parked) > 0
 	}

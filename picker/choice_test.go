@@ -41,7 +41,8 @@ func TestChooseNamedCases(t *testing.T) {
 		{"all parked: used", []candidate{{Parked, ready}, {Parked, failing}}, []int{0}, false},
 		{"suspect does not wait for a failing one", []candidate{{Suspect, ready}, {Healthy, failing}}, []int{0}, false},
 		{"suspect does not wait for an unknown one", []candidate{{Suspect, ready}, {Unknown, connecting}}, []int{0}, false},
-		{"fail open over suspect and unhealthy alike, not parked", []candidate{{Suspect, ready}, {Unhealthy, ready}, {Parked, ready}}, []int{0, 1}, false},
+		{"fail open over suspect ones before unhealthy ones", []candidate{{Suspect, ready}, {Unhealthy, ready}, {Suspect, ready}, {Parked, ready}}, []int{0, 2}, false},
+		{"fail open over unhealthy ones, not parked ones", []candidate{{Suspect, failing}, {Unhealthy, ready}, {Parked, ready}}, []int{1}, false},
 		{"nothing connected: gRPC decides", []candidate{{Healthy, connecting}, {Unknown, failing}}, nil, false},
 		{"a grade from the future counts as unknown", []candidate{{Grade(9), ready}, {Suspect, ready}}, []int{0}, false},
 	} {
@@ -57,8 +58,8 @@ func TestChooseNamedCases(t *testing.T) {
 // dumbChoice says the same as choose in another way: each endpoint is asked by
 // itself whether any other forbids it.
 func dumbChoice(all []candidate) (best []int, wait, evidence bool) {
-	level := map[Grade]int{Healthy: 0, Unknown: 1, Suspect: 2, Unhealthy: 2, Parked: 3}
-	lowest := 4
+	level := map[Grade]int{Healthy: 0, Unknown: 1, Suspect: 2, Unhealthy: 3, Parked: 4}
+	lowest := 5
 	for i, c := range all {
 		if c.state != connectivity.Ready {
 			continue
@@ -76,9 +77,9 @@ func dumbChoice(all []candidate) (best []int, wait, evidence bool) {
 		if c.grade == Healthy {
 			evidence = true
 			soon := c.state == connectivity.Connecting || c.state == connectivity.Idle
-			wait = wait || soon && lowest == 2
+			wait = wait || soon && (lowest == 2 || lowest == 3)
 		}
-		wait = wait || c.grade != Parked && lowest == 3
+		wait = wait || c.grade != Parked && lowest == 4
 	}
 	return best, wait, evidence
 }

@@ -22,8 +22,8 @@
 // # Choice
 //
 // Connected Healthy endpoints, else Unknown ones. Where neither is connected but
-// a Healthy one is being connected, calls wait for that attempt. Else everything
-// connected that is not Parked, alike; Parked ones only when all are. With no
+// a Healthy one is being connected, calls wait for that attempt. Else the
+// connected Suspect ones, else the Unhealthy ones; Parked ones only when all are. With no
 // grades at all this is exactly round_robin, and an endpoint that is alone is
 // used whatever its grade. Streams go to the endpoint with the fewest as soon as
 // any endpoint is Healthy.

@@ -54,7 +54,8 @@ func TestPicksFollowGradesAsSetGradesReturns(t *testing.T) {
 			{grades{addr(1): picker.Healthy, addr(3): picker.Healthy}, []uint64{1, 3}},
 			{grades{addr(2): picker.Suspect}, []uint64{1, 3, 4}},
 			{grades{addr(1): picker.Suspect, addr(2): picker.Unhealthy, addr(3): picker.Parked}, []uint64{4}},
-			{grades{addr(1): picker.Suspect, addr(2): picker.Unhealthy, addr(3): picker.Parked, addr(4): picker.Unhealthy}, []uint64{1, 2, 4}},
+			{grades{addr(1): picker.Suspect, addr(2): picker.Unhealthy, addr(3): picker.Parked, addr(4): picker.Unhealthy}, []uint64{1}},
+			{grades{addr(1): picker.Unhealthy, addr(2): picker.Unhealthy, addr(3): picker.Parked, addr(4): picker.Unhealthy}, []uint64{1, 2, 4}},
 			{grades{addr(1): picker.Parked, addr(2): picker.Parked, addr(3): picker.Parked, addr(4): picker.Parked}, []uint64{1, 2, 3, 4}},
 			{grades{"elsewhere:2379": picker.Healthy, addr(1): picker.Unhealthy}, []uint64{2, 3, 4}},
 			{nil, []uint64{1, 2, 3, 4}},
@@ -84,7 +85,7 @@ func TestRandomGradesAndOutagesAgreeWithTheRule(t *testing.T) {
 		f := newFleet(t, n)
 		r := newRig(t, f, n)
 		all := []picker.Grade{picker.Unknown, picker.Healthy, picker.Suspect, picker.Unhealthy, picker.Parked}
-		level := map[picker.Grade]int{picker.Healthy: 0, picker.Unknown: 1, picker.Suspect: 2, picker.Unhealthy: 2, picker.Parked: 3}
+		level := map[picker.Grade]int{picker.Healthy: 0, picker.Unknown: 1, picker.Suspect: 2, picker.Unhealthy: 3, picker.Parked: 4}
 		for round := range 60 {
 			g := grades{}
 			up := map[uint64]bool{}
