@@ -6,7 +6,8 @@
 //
 // serve runs beside a member until SIGTERM, then answers NOT_SERVING for the drain time and exits;
 // a second SIGTERM exits at once. status asks the shims of all members and exits with 0 only if a
-// majority is serving. Each flag can be given in the environment as well, --etcd-endpoint as
+// majority of the voters is serving; endpoints of another cluster than most are shown, named on
+// stderr, and not counted. Each flag can be given in the environment as well, --etcd-endpoint as
 // QUORUMSHIM_ETCD_ENDPOINT; the flag wins.
 package main
 

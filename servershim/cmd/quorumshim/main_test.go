@@ -18,13 +18,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // command runs the command with args and returns what it wrote.
 func command(ctx context.Context, args ...string) (stdout string, err error) {
-	var out bytes.Buffer
+	stdout, _, err = commandWithErrors(ctx, args...)
+	return stdout, err
+}
+
+func commandWithErrors(ctx context.Context, args ...string) (stdout, stderr string, err error) {
+	var out, errs bytes.Buffer
 	cmd := newCommand()
 	cmd.SetArgs(args)
 	cmd.SetOut(&out)
-	cmd.SetErr(&bytes.Buffer{})
+	cmd.SetErr(&errs)
 	err = cmd.ExecuteContext(ctx)
-	return out.String(), err
+	return out.String(), errs.String(), err
 }
 
 func TestCommandRefusesBadInput(t *testing.T) {

@@ -22,7 +22,7 @@ func printTable(w io.Writer, c clusterStatus) error {
 			member += " *"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			a.endpoint, dash(member), a.status(), dash(a.why()), dash(hex(id.Leader)), dash(decimal(id.Term)),
+			a.endpoint, dash(member), a.status(), dash(c.why(a)), dash(hex(id.Leader)), dash(decimal(id.Term)),
 			dash(duration(a.news.ProofAge, a.news.ShimRTT > 0)), dash(duration(a.news.ShimRTT, a.news.ShimRTT > 0)), dash(string(a.via)))
 	}
 	return t.Flush()
@@ -58,7 +58,8 @@ func duration(d time.Duration, known bool) string {
 
 // statusJSON is the output of -w json. Fields are only ever added.
 type statusJSON struct {
-	Leader    string         `json:"leader,omitempty"` // hex
+	Cluster   string         `json:"cluster,omitempty"` // hex; without it no cluster has most endpoints
+	Leader    string         `json:"leader,omitempty"`  // hex
 	Term      uint64         `json:"term,omitempty"`
 	Serving   int            `json:"serving"`
 	Majority  int            `json:"majority"`
@@ -81,11 +82,11 @@ type endpointJSON struct {
 }
 
 func printJSON(w io.Writer, c clusterStatus) error {
-	out := statusJSON{Leader: hex(uint64(c.leader)), Term: c.term, Serving: c.serving, Majority: c.majority}
+	out := statusJSON{Cluster: hex(uint64(c.cluster)), Leader: hex(uint64(c.leader)), Term: c.term, Serving: c.serving, Majority: c.majority}
 	for _, a := range c.answers {
 		id := a.news.Identity
 		one := endpointJSON{
-			Endpoint: a.endpoint, Status: a.status(), Reason: string(a.news.Reason), Via: string(a.via),
+			Endpoint: a.endpoint, Status: a.status(), Reason: string(c.reason(a)), Via: string(a.via),
 			Cluster: hex(id.Cluster), Member: hex(id.Member), IsLeader: c.isLeader(a), Leader: hex(id.Leader), Term: id.Term,
 			ProofAgeMS: milliseconds(a.news.ProofAge), RoundTripMS: milliseconds(a.news.ShimRTT),
 		}

@@ -29,7 +29,7 @@ func newStatusCommand() *cobra.Command {
 	var s statusFlags
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Ask the shims of all members; exit with 0 only if a majority is serving",
+		Short: "Ask the shims of all members; exit with 0 only if a majority of the voters is serving",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			asked, err := s.targets()
@@ -43,6 +43,9 @@ func newStatusCommand() *cobra.Command {
 			cluster := judge(askAll(cmd.Context(), asked, s.timeout))
 			if err := printer(cmd.OutOrStdout(), cluster); err != nil {
 				return err
+			}
+			for _, line := range cluster.warnings() {
+				fmt.Fprintln(cmd.ErrOrStderr(), "quorumshim:", line)
 			}
 			return cluster.err()
 		},

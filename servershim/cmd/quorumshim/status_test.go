@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"net"
 	"strconv"
@@ -58,7 +59,7 @@ func (c *cluster) serve(host, port int, srv healthpb.HealthServer) {
 
 // member serves a report of that member, beside etcd or in its process.
 func (c *cluster) member(host, port int, r healthsvc.Report) {
-	r.Cluster, r.Member = 0xc0ffee, uint64(0xa0+host)
+	r.Cluster, r.Member = cmp.Or(r.Cluster, 0xc0ffee), uint64(0xa0+host)
 	srv := healthsvc.NewServer(healthsvc.ServerOptions{})
 	srv.Publish(r)
 	c.serve(host, port, srv)
@@ -69,7 +70,11 @@ func (c *cluster) endpoints() string {
 }
 
 func (c *cluster) status(args ...string) (string, error) {
-	return command(c.t.Context(), append([]string{"status", "--endpoints", c.endpoints(), "--shim-port", strconv.Itoa(c.shim), "--command-timeout", "1s"}, args...)...)
+	return command(c.t.Context(), c.asked(args...)...)
+}
+
+func (c *cluster) asked(args ...string) []string {
+	return append([]string{"status", "--endpoints", c.endpoints(), "--shim-port", strconv.Itoa(c.shim), "--command-timeout", "1s"}, args...)
 }
 
 func good() healthsvc.Report {
@@ -176,5 +181,73 @@ func TestAMemberWithTwoAddressesCountsOnce(t *testing.T) {
 	}
 	if c := judge([]answer{serving(1), {}, {}}); c.leader != 0 {
 		t.Errorf("judge names leader %v on the word of one of three, want none (F5)", c.leader)
+	}
+}
+
+func TestStatusShowsAMemberOfAnotherClusterAndDoesNotCountIt(t *testing.T) {
+	c := newCluster(t)
+	c.member(1, c.shim, good())
+	lost := healthsvc.Report{Identity: healthsvc.Identity{Leader: 0xa2, Term: 7}, Reason: healthsvc.ReasonNoQuorum}
+	c.member(2, c.shim, lost)
+	other := good()
+	other.Cluster, other.Leader, other.Term = 0xbeef, 0xa3, 9
+	c.member(3, c.shim, other)
+	out, errs, err := commandWithErrors(t.Context(), c.asked()...)
+	if err == nil || !strings.Contains(err.Error(), "1 of 2 endpoints serving") {
+		t.Errorf("status = %v, want an error that counts 1 of 2: the third is of another cluster", err)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if got, want := strings.Join(strings.Fields(lines[len(lines)-1]), " "), c.address(3, c.etcd)+" a3 serving other-cluster a3 9"; !strings.HasPrefix(got, want) {
+		t.Errorf("last line is %q, want it to begin with %q", got, want)
+	}
+	want := "quorumshim: --endpoints " + c.address(3, c.etcd) + ": a member of cluster beef, the others are of c0ffee: not counted; give its address in that cluster, or leave it out\n"
+	if errs != want {
+		t.Errorf("stderr is %q, want %q", errs, want)
+	}
+}
+
+func TestOnlyVotersOfOneClusterMakeAMajority(t *testing.T) {
+	of := func(cluster, member uint64, reason healthsvc.Reason) answer {
+		status := healthsvc.StatusServing
+		if reason != "" {
+			status = healthsvc.StatusNotServing
+		}
+		return answer{via: viaShim, news: healthsvc.News{Status: status, Reason: reason, Identity: healthsvc.Identity{Cluster: cluster, Member: member, Leader: 1, Term: 2}}}
+	}
+	const lost, learner = healthsvc.ReasonNoQuorum, healthsvc.ReasonLearner
+	tests := []struct {
+		why     string
+		answers []answer
+		serving int
+		voters  int
+		foreign int
+		leader  uint64
+		ok      bool
+	}{
+		{"a foreign one does not help", []answer{of(1, 1, ""), of(1, 2, lost), of(9, 3, "")}, 1, 2, 1, 1, false},
+		{"a foreign one does no harm", []answer{of(1, 1, ""), of(1, 2, ""), of(9, 3, lost)}, 2, 2, 1, 1, true},
+		{"ids of another cluster mean nothing", []answer{of(1, 1, ""), of(1, 2, ""), of(9, 1, "")}, 2, 2, 1, 1, true},
+		{"a learner has no vote", []answer{of(1, 1, ""), of(1, 2, ""), {}, of(1, 4, learner)}, 2, 3, 0, 1, true},
+		{"learners do not make a majority impossible", []answer{of(1, 1, ""), of(1, 2, learner), of(1, 3, learner)}, 1, 1, 0, 1, true},
+		{"a removed member has none either", []answer{of(1, 1, ""), of(1, 2, ""), {}, of(1, 4, healthsvc.ReasonRemoved)}, 2, 3, 0, 1, true},
+		{"one that is silent may be a voter", []answer{of(1, 1, ""), {}, of(1, 2, ""), {}}, 2, 4, 0, 0, false},
+		{"one of each: none has most", []answer{of(1, 1, ""), of(9, 2, "")}, 0, 0, 2, 0, false},
+		{"who names no cluster is not foreign", []answer{of(1, 1, ""), of(1, 2, ""), of(0, 3, lost)}, 2, 3, 0, 1, true},
+		{"nobody answers", []answer{{}, {}, {}}, 0, 3, 0, 0, false},
+	}
+	for _, tt := range tests {
+		c := judge(tt.answers)
+		if c.serving != tt.serving || c.voters != tt.voters || c.foreign != tt.foreign || uint64(c.leader) != tt.leader || (c.err() == nil) != tt.ok {
+			t.Errorf("%s: got %d serving of %d voters, %d foreign, leader %v, error %v; want %d of %d, %d, %x, ok %v",
+				tt.why, c.serving, c.voters, c.foreign, c.leader, c.err(), tt.serving, tt.voters, tt.foreign, tt.leader, tt.ok)
+		}
+		if len(c.warnings()) != tt.foreign {
+			t.Errorf("%s: got warnings %q, want one for each foreign endpoint", tt.why, c.warnings())
+		}
+		for _, a := range tt.answers {
+			if c.isLeader(a) && c.isForeign(a) {
+				t.Errorf("%s: a member of another cluster is shown as the leader", tt.why)
+			}
+		}
 	}
 }
