@@ -125,6 +125,13 @@ func TestDetectorFollowsTheEvidence(t *testing.T) {
 			{s, then(notServing(healthsvc.ReasonStale), answers(answerOK)), stateGood, ReasonNoShim, SourceStock, 0},
 			{s, then(notServing(healthsvc.ReasonStale), answers(answerOK), failsProof), stateBad, ReasonProofFailed, SourceStock, 2 * s},
 		},
+		"a shim that never met its member says nothing of it": {
+			{0, then(noShim, notServing(healthsvc.ReasonUnreachable), answers(answerOK)), stateGood, ReasonNoShim, SourceStock, 0},
+			{s, then(notServing(healthsvc.ReasonNotEtcd), answers(answerOK)), stateGood, ReasonNoShim, SourceStock, 0},
+			{s, then(notServing(healthsvc.ReasonNotEtcd), answers(answerOK), failsProof), stateBad, ReasonProofFailed, SourceStock, 2 * s},
+			{s, then(serving, answers(answerOK), proves), stateGood, "", SourceShim, 3 * s},
+			{s, then(notServing(healthsvc.ReasonUnreachable), func(ev *evidence, _ time.Time) { ev.shim.news.Identity.Member = 1 }), stateBad, "unreachable", SourceShim, 4 * s},
+		},
 		"pushed without its reason, that is settled by a proof": {
 			{0, then(noShim, serving, answers(answerOK)), stateGood, "", SourceShim, 0},
 			{s, then(notServing(""), answers(answerOK)), stateBad, ReasonNotServing, SourceShim, s},

@@ -27,10 +27,24 @@ type reporter struct {
 // stands still says nothing of its member: it is starved, and its member may be well.
 func (r reporter) speaks(now time.Time, expire time.Duration) bool {
 	n := r.news
-	if n.Status != healthsvc.StatusServing && n.Status != healthsvc.StatusNotServing || n.Reason == healthsvc.ReasonStale {
+	if n.Status != healthsvc.StatusServing && n.Status != healthsvc.StatusNotServing || n.Reason == healthsvc.ReasonStale || strange(n) {
 		return false
 	}
 	return n.Missed < 2 && now.Sub(n.Heard) <= max(expire, 3*hint(n))
+}
+
+// strange reports whether a shim has never met its member: it was just started, or is
+// set up wrongly, for instance without TLS towards a member that wants it. It says
+// NOT_SERVING, of whom it does not know; our own checks and proofs judge the member.
+func strange(n healthsvc.News) bool {
+	if n.Status != healthsvc.StatusNotServing || n.Identity.Member != 0 {
+		return false
+	}
+	switch n.Reason {
+	case healthsvc.ReasonStarting, healthsvc.ReasonUnreachable, healthsvc.ReasonNotEtcd:
+		return true
+	}
+	return false
 }
 
 // answer is what etcd's own port said to a check.

@@ -281,6 +281,9 @@ func shown(w *condition, k kind) time.Time {
 // is cut off, and is not waited for.
 func (j *judge) hold(st *standing, c *condition, rest []sight) time.Duration {
 	switch {
+	case c.reason == string(healthsvc.ReasonSettling):
+		// Its proofs complete again, and the shim counts them before it says so.
+		return j.t.hold + j.t.readRetry
 	case !st.otherGood.After(c.since):
 		return j.t.hold
 	case c.kind == kindPath && st.shared:

@@ -180,7 +180,11 @@ func TestJudgeBelievesItsOwnLaterProofMoreThanAReport(t *testing.T) {
 		} else {
 			c.want("a:unhealthy b:healthy", reason+": no proof contradicts that")
 		}
-		c.run(200 * ms)
+		c.run(300 * ms)
+		if reason == "settling" {
+			c.want("a:suspect b:healthy", "settling: the shim counts proofs that complete")
+			c.run(200 * ms)
+		}
 		c.want("a:unhealthy b:healthy", reason+": the report outlasts the proof")
 	}
 }
