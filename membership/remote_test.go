@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -129,8 +130,14 @@ func TestProveKnowsWhatIsNotEtcd(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				_, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"))
-				_ = c.Close()
+				go func() {
+					// As web servers do, it reads before it answers and lets the
+					// client close: otherwise the client may fail in writing first.
+					_, _ = io.ReadFull(c, make([]byte, len("PRI * HTTP/2.0")))
+					_, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"))
+					_, _ = io.Copy(io.Discard, c)
+					_ = c.Close()
+				}()
 			}
 		}
 		checkMeaning(t, NewRemote(serveOn(t, bufconn.Listen(1<<16), serveText, func() {})).Prove(t.Context()), ErrNotEtcd)
