@@ -100,7 +100,9 @@ func (st *Stage) play(ctx context.Context, sc Scenario, opts Options) (out Outco
 		Ours:    workload.Measure(ours, st.Ours.Trace, reference, st.fault(st.Ours, m.cut, m.heal), outcomeUnknown),
 		Control: workload.Measure(control, st.Control.Trace, reference, st.fault(st.Control, m.cut, m.heal), outcomeUnknown),
 	}
-	out.Still = workload.Silence(reference, ours.Began, ours.Ended)
+	// Nobody's silence is shorter than the cluster's; the reference too has a member
+	// that may be restarted under it.
+	out.Still = min(workload.Silence(reference, ours.Began, ours.Ended), out.Ours.Silence, out.Control.Silence)
 	out.judge(sc, ours, history, upTo, st.arrivals.Counts())
 	return out, nil
 }
