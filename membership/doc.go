@@ -21,6 +21,6 @@
 // # What may not be assumed
 //
 // That an observation is true, complete or recent: see [Observation]. That
-// ClientURLs of a member list can be dialled: they are claims (F24). That an
+// ClientURLs of a member list can be dialled: they are claims. That an
 // error's text is stable: decide with errors.Is on the sentinels here.
 package membership

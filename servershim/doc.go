@@ -35,7 +35,7 @@
 // election, seen by a higher term, does not count.
 //
 // Alarms make etcd.write NOT_SERVING and nothing else: every member of the
-// cluster refuses writes then, so that moving clients would not help (F30).
+// cluster refuses writes then, so that moving clients would not help.
 //
 // The shim suspects itself: time that its loop slept through does not age a
 // proof, up to ElectionTimeout for each proof; a longer pause makes all that was

@@ -11,9 +11,9 @@
 // missing, an address in use. Its errors name the flag, the value and the way out. What can get
 // better, such as an etcd that is not there yet, is waited for: the services are NOT_SERVING with
 // reason unreachable meanwhile, and etcd.live is SERVING, since restarting the sidecar would help
-// nobody (F29).
+// nobody.
 //
-// Certificates, keys and roots are read again at each handshake (F28). Files that do not go
+// Certificates, keys and roots are read again at each handshake. Files that do not go
 // together, as in the middle of a rotation, leave the last good ones in use, with one line in the
 // log; so do files that take more than 2 s to be read.
 //
