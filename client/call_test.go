@@ -95,8 +95,11 @@ func TestOnlyAMutationThatNeverLeftIsSentElsewhere(t *testing.T) {
 			t.Fatalf("%d calls in flight, %d arrived at the server that takes one at a time; want 2 and 1", len(calls), len(servers[0].puts))
 		}
 		a.hub.SetGrades(map[string]picker.Grade{"0": picker.Unhealthy, "1": picker.Healthy})
-		for _, c := range calls {
+		// The one that waits goes first: the end of the other makes room, and then it
+		// may leave before it learns that it was ended.
+		for _, c := range []*picker.Call{calls[1], calls[0]} {
 			a.end(c, &MovedError{Endpoint: "0", Reason: "test", Method: c.Method(), Mutation: true})
+			synctest.Wait()
 		}
 		unknown, done := 0, 0
 		for range 2 {

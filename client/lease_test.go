@@ -132,13 +132,13 @@ func TestMovedLeaseStreamSendsAgainWhatHasNoAnswerShortestLifeFirst(t *testing.T
 		l.answer(3, 10) // and no answer for 1 and 2
 		time.Sleep(time.Second)
 		l.move()
-		l.send(4) // while nobody has noticed: it goes out with the next stream
+		l.send(4) // it goes out with the next stream, or on it if the reader was quicker
 		synctest.Wait()
 		if len(l.below) != 2 || l.ended != nil {
 			t.Fatalf("%d streams, reader ended with %v; want a second stream, unnoticed", len(l.below), l.ended)
 		}
-		if got, want := l.below[1].sent, []int64{4, 2, 1}; !slices.Equal(got, want) {
-			t.Errorf("sent again: %v, want %v: a life not known is the shortest, 3 was answered", got, want)
+		if got := l.below[1].sent; !slices.Equal(got, []int64{4, 2, 1}) && !slices.Equal(got, []int64{2, 1, 4}) {
+			t.Errorf("sent again: %v, want 2 before 1, its life is shorter; 4 before both (a life not known is the shortest) or after; and not 3, which was answered", got)
 		}
 		if at := l.info().unanswered; time.Since(at) != 0 {
 			t.Errorf("the keepalives count as unanswered for %v, want from now on: else the new stream goes at once", time.Since(at))
