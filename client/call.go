@@ -13,7 +13,9 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/quorumwise/quorumwise/picker"
 )
@@ -63,13 +65,13 @@ func (a *Attachment) explain(ctx context.Context, cc *grpc.ClientConn, call *pic
 		a.avoid(address) // the next attempt goes elsewhere
 		return err
 	}
-	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	now := time.Now()
+	if !pastDeadline(ctx, err, now) {
 		return err
 	}
-	now := time.Now()
 	if address == "" {
 		if main := a.main.Load(); !call.Sent() && (main == nil || main == cc) {
-			return &CallError{Method: call.Method(), Others: a.Health().why(now), Err: ctx.Err()}
+			return &CallError{Method: call.Method(), Others: a.Health().why(now), Err: context.DeadlineExceeded}
 		}
 		return err
 	}
@@ -79,8 +81,18 @@ func (a *Attachment) explain(ctx context.Context, cc *grpc.ClientConn, call *pic
 	}
 	return &CallError{
 		Method: call.Method(), Endpoint: address, Member: v.Member, Grade: v.Grade.String(), Reason: v.Reason,
-		Since: v.Since, After: now.Sub(v.Since), Sent: call.Sent(), Err: ctx.Err(),
+		Since: v.Since, After: now.Sub(v.Since), Sent: call.Sent(), Err: context.DeadlineExceeded,
 	}
+}
+
+// pastDeadline reports whether a call ended because its own deadline passed. The
+// member knows the deadline too, and its word may come before our context's timer.
+func pastDeadline(ctx context.Context, err error, now time.Time) bool {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return true
+	}
+	deadline, ok := ctx.Deadline()
+	return ok && !now.Before(deadline) && ctx.Err() == nil && status.Code(err) == codes.DeadlineExceeded
 }
 
 // avoid has new calls kept off an endpoint that says it has no leader; they are

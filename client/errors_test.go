@@ -75,3 +75,31 @@ func TestCallErrorIsADeadlineWithAReason(t *testing.T) {
 		}
 	}
 }
+
+// The member may say that the deadline has passed before our own timer does.
+func TestDeadlineThatTheMemberToldFirstIsADeadline(t *testing.T) {
+	deadline := time.Unix(1000, 0)
+	ctx := fixedDeadline{context.Background(), deadline}
+	told := status.Error(codes.DeadlineExceeded, "context deadline exceeded")
+	for _, tt := range []struct {
+		err  error
+		now  time.Time
+		want bool
+	}{
+		{told, deadline, true},
+		{told, deadline.Add(-time.Millisecond), false}, // a deadline of the server's own
+		{status.Error(codes.Unavailable, ""), deadline, false},
+	} {
+		if got := pastDeadline(ctx, tt.err, tt.now); got != tt.want {
+			t.Errorf("%v at %v before the deadline: %v, want %v", tt.err, deadline.Sub(tt.now), got, tt.want)
+		}
+	}
+}
+
+// fixedDeadline is a context whose timer has not fired yet.
+type fixedDeadline struct {
+	context.Context
+	at time.Time
+}
+
+func (f fixedDeadline) Deadline() (time.Time, bool) { return f.at, true }
