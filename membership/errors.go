@@ -100,12 +100,15 @@ func alienText(text string) bool {
 }
 
 // explain wraps a failure of a call. The context's own end stays visible as
-// context.DeadlineExceeded or context.Canceled.
+// context.DeadlineExceeded or context.Canceled, a deadline also where the server,
+// which knows it from the caller, told it a moment before the context did.
 func explain(ctx context.Context, address, call string, err error) error {
 	if sentinel := meaning(err); sentinel != nil {
 		err = fmt.Errorf("%w (%w)", sentinel, err)
 	} else if cause := ctx.Err(); cause != nil {
 		err = fmt.Errorf("%w (%w)", cause, err)
+	} else if _, bounded := ctx.Deadline(); bounded && status.Code(err) == codes.DeadlineExceeded {
+		err = fmt.Errorf("%w (%w)", context.DeadlineExceeded, err)
 	}
 	return &CallError{Address: address, Call: call, Err: err}
 }

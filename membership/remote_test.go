@@ -91,6 +91,16 @@ func TestProveEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// The server counts the same deadline, and may be the first to say that it passed.
+func TestProveEndsWithItsContextThoughTheServerTellsFirst(t *testing.T) {
+	r := NewRemote(serve(t, &fakeEtcd{linearizable: status.Error(codes.DeadlineExceeded, "context deadline exceeded")}))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := r.Prove(ctx); !errors.Is(err, context.DeadlineExceeded) || status.Code(err) != codes.DeadlineExceeded {
+		t.Errorf("got %v, want it to be context.DeadlineExceeded", err)
+	}
+}
+
 func TestReadAsksTheMemberOnly(t *testing.T) {
 	f := &fakeEtcd{linearizable: errHang}
 	r := NewRemote(serve(t, f))
