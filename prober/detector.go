@@ -99,6 +99,12 @@ func (d *detector) decide(c *condition, ev *evidence, word *healthsvc.News) {
 
 // reported decides by a report.
 func (d *detector) reported(c *condition, ev *evidence, word *healthsvc.News) {
+	// A NOT_SERVING without an age tells of no proof at all.
+	if word.Status != healthsvc.StatusNotServing || word.ProofAge > 0 {
+		if at := word.Began.Add(-word.ProofAge); at.After(c.proven) {
+			c.proven = at
+		}
+	}
 	if word.Status == healthsvc.StatusNotServing {
 		d.doubt, d.told = word.Heard, true
 		reason := string(word.Reason)
@@ -107,9 +113,6 @@ func (d *detector) reported(c *condition, ev *evidence, word *healthsvc.News) {
 		}
 		c.bad(kindQuorum, reason, word.Since, word.Since)
 		return
-	}
-	if at := word.Began.Add(-word.ProofAge); at.After(c.proven) {
-		c.proven = at
 	}
 	switch {
 	case d.contradicted(c, ev):

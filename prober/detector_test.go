@@ -204,3 +204,18 @@ func TestDetectorTakesTheLeaderOfTheHighestTerm(t *testing.T) {
 		}
 	}
 }
+
+// The shim's NOT_SERVING says when the last proof was; without an age it knows of none.
+func TestDetectorKeepsTheProofThatABadWordTellsOf(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for age, want := range map[time.Duration]time.Time{0: {}, 700 * time.Millisecond: now.Add(-700 * time.Millisecond)} {
+		d := detector{expire: time.Second}
+		ev := evidence{check: checks{answer: answerOK, answered: now}}
+		notServing(healthsvc.ReasonNoQuorum)(&ev, now)
+		ev.shim.news.ProofAge = age
+		c := d.step(&ev, now)
+		if !c.proven.Equal(want) || c.state != stateBad {
+			t.Errorf("age %v: quorum proved at %v in state %v, want %v in a bad one", age, c.proven, c.state, want)
+		}
+	}
+}

@@ -3,6 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/status"
 
 	"github.com/quorumwise/quorumwise/healthsvc"
 	"github.com/quorumwise/quorumwise/membership"
@@ -134,17 +137,17 @@ func (c clusterStatus) reason(a answer) healthsvc.Reason {
 	return a.news.Reason
 }
 
-// why explains a status that does not count: the reason, or what the question failed of.
+// why explains a status that does not count, in a word: the reason, or the code of
+// what the question failed of.
 func (c clusterStatus) why(a answer) string {
-	switch reason := c.reason(a); {
-	case reason != "":
-		return string(reason)
-	case a.news.Err != nil:
-		return a.news.Err.Error()
-	default:
-		return ""
+	if c.failed(a) {
+		return strings.ToLower(status.Code(a.news.Err).String())
 	}
+	return string(c.reason(a))
 }
+
+// failed says that no reason is known but an error.
+func (c clusterStatus) failed(a answer) bool { return c.reason(a) == "" && a.news.Err != nil }
 
 // isLeader reports whether this endpoint is the cluster's leader.
 func (c clusterStatus) isLeader(a answer) bool {

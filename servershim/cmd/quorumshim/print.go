@@ -11,7 +11,8 @@ import (
 	"github.com/quorumwise/quorumwise/membership"
 )
 
-// printTable writes one line an endpoint, with a star at the leader.
+// printTable writes one line an endpoint, with a star at the leader, and below the
+// table what the questions failed of.
 func printTable(w io.Writer, c clusterStatus) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ENDPOINT\tMEMBER\tSTATUS\tREASON\tLEADER\tTERM\tPROOF AGE\tROUND TRIP\tVIA")
@@ -25,7 +26,17 @@ func printTable(w io.Writer, c clusterStatus) error {
 			a.endpoint, dash(member), a.status(), dash(c.why(a)), dash(hex(id.Leader)), dash(decimal(id.Term)),
 			dash(duration(a.news.ProofAge, a.news.ShimRTT > 0)), dash(duration(a.news.ShimRTT, a.news.ShimRTT > 0)), dash(string(a.via)))
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, a := range c.answers {
+		if c.failed(a) {
+			if _, err := fmt.Fprintf(w, "%s: %v\n", a.endpoint, a.news.Err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func dash(s string) string {

@@ -114,6 +114,25 @@ func TestStatusShowsEveryMemberAndTheLeader(t *testing.T) {
 	}
 }
 
+// An error is too long for a column: a word stands there, and the error below.
+func TestStatusKeepsErrorsOutOfTheTable(t *testing.T) {
+	c := newCluster(t)
+	c.member(1, c.shim, good())
+	c.member(2, c.shim, good())
+	out, err := c.status()
+	if err != nil {
+		t.Errorf("status = %v, want success: two of three serve", err)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	third := c.address(3, c.etcd)
+	if len(lines) != 5 || !strings.HasPrefix(strings.Join(strings.Fields(lines[3]), " "), third+" - unreachable unavailable -") {
+		t.Fatalf("status printed\n%s\nwant four lines of a table, the last with reason unavailable, and one line below", out)
+	}
+	if !strings.HasPrefix(lines[4], third+": ") || !strings.Contains(lines[4], "refused") {
+		t.Errorf("below the table stands %q, want the endpoint and its error", lines[4])
+	}
+}
+
 func TestStatusInJSON(t *testing.T) {
 	c := newCluster(t)
 	c.member(1, c.shim, good())
