@@ -1,0 +1,33 @@
+// Package suites holds the faults that the project is about, played on hosts of their
+// own with real etcd members ([realetcd] on [nethosts]) and judged.
+//
+// A [Scenario] is a value: what it does, step by step, to a cluster while two
+// applications on client hosts of their own use it under the same load, one with
+// quorumwise (ours), one with the official client (the control). [Run] plays it: lab,
+// cluster, sampler of the truth, applications, a numbered reference written through
+// members that no fault touches, steady time, steps, catch-up, checks. What comes out is a
+// [report.Scenario].
+//
+// A scenario is written by naming its steps:
+//
+//	Scenario{
+//		Name: "members-restarted-in-turn", Suite: "operations", Control: Open,
+//		Does: "every member is stopped and started again, one after the other",
+//		Steps: []Step{{Text: "restart every member", Mark: Noted, Wait: 3 * time.Second, Do: restartAll}},
+//	}
+//
+// A fault of the table ([Faults]) is inflicted by [Stage.Inflict], which remembers how it is
+// lifted, whom it hurts and how; [Stage.Lift] takes back everything that was inflicted. The
+// judge needs to know what was done to a member to call a move false: steps that hurt a
+// member by other means say so with [Stage.Hurt]. Steps that hurt clients do it to both client
+// hosts alike.
+//
+// Everything that the judge decides from is an [Evidence]; a scenario with claims of its own
+// adds a pure function of it (Scenario.Judge). Lists are registered in [All].
+//
+// The void rule: a scenario in which the control suffers nothing has shown nothing and counts
+// as failed, unless it says Unharmed (then ours may move nothing either) or Open.
+//
+// Scenarios may run at the same time in one process: nothing here is shared but the
+// machine.
+package suites

@@ -1,0 +1,4 @@
+package suites
+
+// doubles are two faults at once.
+func doubles() []Scenario { return nil }

@@ -1,0 +1,42 @@
+package suites
+
+import (
+	"time"
+
+	"github.com/quorumwise/quorumwise/e2e/app"
+	"github.com/quorumwise/quorumwise/e2e/history"
+	"github.com/quorumwise/quorumwise/e2e/realetcd"
+	"github.com/quorumwise/quorumwise/e2e/report"
+	"github.com/quorumwise/quorumwise/e2e/workload"
+)
+
+// Evidence is all that the judge decides from. It is only read.
+type Evidence struct {
+	Scenario  Scenario
+	Began     time.Time     // of the timeline
+	Ended     time.Time     // the loads were told to stop
+	Cut, Heal time.Time     // the first fault, the last heal; zero: none
+	Elected   time.Duration // from the fault until another member led; 0: the leader stayed
+	Members   []MemberFacts
+	Target    string // name; "" none
+	Second    string
+	Samples   []realetcd.Sample
+	Hurts     []Hurt
+	Reference []workload.Event
+	History   workload.History
+	Truth     history.Truth
+	Upto      int64          // revision that every watch was given the time to reach
+	Arrived   map[string]int // how often each mutation reached a server; nil where nobody counts
+	Ours      app.Record
+	Control   app.Record
+	Died      map[string]string // applications that did not end as told: why
+	Connected map[string]int    // application: connections that members still had from its host after it had ended
+	Marks     []report.Mark
+	Lateness  report.Lateness
+}
+
+// MemberFacts is what a member was called.
+type MemberFacts struct {
+	Name     string
+	Endpoint string
+}
