@@ -12,44 +12,9 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"os"
-	"os/signal"
-	"runtime/debug"
-	"syscall"
 
-	"github.com/spf13/cobra"
+	"github.com/quorumwise/quorumwise/servershim/cmd/quorumshim/command"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // from then on a signal ends the process
-	if err := newCommand().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "quorumshim:", err)
-		os.Exit(1)
-	}
-}
-
-func newCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:               "quorumshim",
-		Short:             "Quorum-aware health of etcd members over grpc.health.v1",
-		Version:           version(),
-		SilenceErrors:     true, // main prints them
-		SilenceUsage:      true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return fromEnvironment(cmd.Flags()) },
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-	}
-	cmd.AddCommand(newServeCommand(), newStatusCommand())
-	return cmd
-}
-
-// version is that of the module when it was installed as one, else the commit.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	return info.Main.Version + " " + info.GoVersion
-}
+func main() { os.Exit(command.Run(os.Args[1:])) }

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bytes"
@@ -16,13 +16,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// command runs the command with args and returns what it wrote.
-func command(ctx context.Context, args ...string) (stdout string, err error) {
-	stdout, _, err = commandWithErrors(ctx, args...)
+// run runs the command with args and returns what it wrote.
+func run(ctx context.Context, args ...string) (stdout string, err error) {
+	stdout, _, err = runWithErrors(ctx, args...)
 	return stdout, err
 }
 
-func commandWithErrors(ctx context.Context, args ...string) (stdout, stderr string, err error) {
+func runWithErrors(ctx context.Context, args ...string) (stdout, stderr string, err error) {
 	var out, errs bytes.Buffer
 	cmd := newCommand()
 	cmd.SetArgs(args)
@@ -87,7 +87,7 @@ func TestCommandRefusesBadInput(t *testing.T) {
 		t.Run(tt.args, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			_, err := command(ctx, strings.Fields(tt.args)...)
+			_, err := run(ctx, strings.Fields(tt.args)...)
 			if err == nil {
 				t.Fatal("it was accepted")
 			}
@@ -105,21 +105,21 @@ func TestCommandRefusesBadInput(t *testing.T) {
 
 func TestFlagsComeFromTheEnvironmentToo(t *testing.T) {
 	t.Setenv("QUORUMSHIM_ETCD_ENDPOINT", "ftp://env:2379")
-	_, err := command(t.Context(), "serve")
+	_, err := run(t.Context(), "serve")
 	if err == nil || !strings.Contains(err.Error(), "ftp://env:2379") {
 		t.Errorf("serve = %v, want an error about the endpoint from the environment", err)
 	}
-	_, err = command(t.Context(), "serve", "--etcd-endpoint", "gopher://flag:2379")
+	_, err = run(t.Context(), "serve", "--etcd-endpoint", "gopher://flag:2379")
 	if err == nil || !strings.Contains(err.Error(), "gopher://flag:2379") {
 		t.Errorf("serve = %v, want an error about the endpoint from the flag, which wins", err)
 	}
 	t.Setenv("QUORUMSHIM_WINDOW", "soon")
-	_, err = command(t.Context(), "serve")
+	_, err = run(t.Context(), "serve")
 	if err == nil || !strings.Contains(err.Error(), "QUORUMSHIM_WINDOW=soon in the environment") {
 		t.Errorf("serve = %v, want an error that names the variable", err)
 	}
 	t.Setenv("QUORUMSHIM_WINDOW", "") // as a template leaves it
-	if _, err = command(t.Context(), "serve"); err == nil || strings.Contains(err.Error(), "WINDOW") {
+	if _, err = run(t.Context(), "serve"); err == nil || strings.Contains(err.Error(), "WINDOW") {
 		t.Errorf("serve = %v, want the empty variable ignored", err)
 	}
 }
@@ -157,7 +157,7 @@ func TestElectionTimeoutIsReadAsInEtcd(t *testing.T) {
 }
 
 func TestVersionIsPrinted(t *testing.T) {
-	out, err := command(t.Context(), "--version")
+	out, err := run(t.Context(), "--version")
 	if err != nil || !strings.HasPrefix(out, "quorumshim version ") {
 		t.Errorf("--version = %q, %v; want a version", out, err)
 	}

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -70,7 +70,7 @@ func (c *cluster) endpoints() string {
 }
 
 func (c *cluster) status(args ...string) (string, error) {
-	return command(c.t.Context(), c.asked(args...)...)
+	return run(c.t.Context(), c.asked(args...)...)
 }
 
 func (c *cluster) asked(args ...string) []string {
@@ -211,7 +211,7 @@ func TestStatusShowsAMemberOfAnotherClusterAndDoesNotCountIt(t *testing.T) {
 	other := good()
 	other.Cluster, other.Leader, other.Term = 0xbeef, 0xa3, 9
 	c.member(3, c.shim, other)
-	out, errs, err := commandWithErrors(t.Context(), c.asked()...)
+	out, errs, err := runWithErrors(t.Context(), c.asked()...)
 	if err == nil || !strings.Contains(err.Error(), "1 of 2 endpoints serving") {
 		t.Errorf("status = %v, want an error that counts 1 of 2: the third is of another cluster", err)
 	}
