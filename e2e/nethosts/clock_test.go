@@ -1,0 +1,97 @@
+package nethosts
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+)
+
+func TestWallClockOfASteppedProgramStepsAndItsMonotonicClockDoesNot(t *testing.T) {
+	program, err := SteppedBinary(t.Context(), "./testdata/stepclock", t.TempDir())
+	var unavailable *UnavailableError
+	if errors.As(err, &unavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []time.Duration{time.Hour, -time.Hour, 1500 * time.Millisecond, -700 * time.Millisecond} {
+		out, err := exec.Command(program, step.String()).CombinedOutput()
+		if err != nil {
+			t.Fatalf("a program that steps by %v: %v: %s", step, err, out)
+		}
+		var wall, mono, timer time.Duration
+		if _, err := fmt.Sscan(string(out), &wall, &mono, &timer); err != nil {
+			t.Fatalf("reading %q: %v", out, err)
+		}
+		if off := (wall - step).Abs(); off > 100*time.Millisecond {
+			t.Errorf("stepped by %v the wall clock went %v, want the step", step, wall)
+		}
+		if mono < 0 || mono > 100*time.Millisecond {
+			t.Errorf("stepped by %v the monotonic clock went %v, want it untouched", step, mono)
+		}
+		if timer < 50*time.Millisecond || timer > time.Second {
+			t.Errorf("after a step by %v a timer of 50ms took %v, want timers untouched", step, timer)
+		}
+	}
+}
+
+func TestOrdinaryProgramSaysThatItsClockCannotBeStepped(t *testing.T) {
+	if err := StepWallClock(time.Hour); !errors.Is(err, ErrNoStep) {
+		t.Errorf("got %v, want ErrNoStep: a silent no would pass for a step", err)
+	}
+}
+
+func TestPackageThatDoesNotCompileIsNoMissingClock(t *testing.T) {
+	_, err := SteppedBinary(t.Context(), "./testdata/nothing", t.TempDir())
+	if u := new(UnavailableError); err == nil || errors.As(err, &u) {
+		t.Errorf("got %v, want an error that does not read as unavailable: the scenario would be skipped", err)
+	}
+}
+
+func TestRuntimeThatIsNotAsExpectedIsToldSo(t *testing.T) {
+	root := os.DirFS(runtime.GOROOT())
+	for arch, files := range stepEdits {
+		whole := fstest.MapFS{}
+		for name := range files {
+			content, err := fs.ReadFile(root, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole[name] = &fstest.MapFile{Data: content}
+		}
+		if overlay, err := stepOverlay(whole, "/go", arch); err != nil || len(overlay) != len(files) {
+			t.Errorf("%s: this tool chain's runtime gives %d files and %v, want %d and no error", arch, len(overlay), err, len(files))
+		}
+		for name, edits := range files {
+			content := whole[name].Data
+			for _, e := range edits {
+				whole[name].Data = bytes.ReplaceAll(content, []byte(e.old), nil)
+				if _, err := stepOverlay(whole, "/go", arch); err == nil || !strings.Contains(err.Error(), name) {
+					t.Errorf("%s: %s without %q: got %v, want an error that names the file", arch, name, e.old, err)
+				}
+			}
+			whole[name].Data = content
+		}
+	}
+	if _, err := stepOverlay(root, "/go", "riscv64"); err == nil || !strings.Contains(err.Error(), "riscv64") {
+		t.Errorf("got %v, want an error that names the architecture", err)
+	}
+}
+
+func TestNoToolChainIsUnavailable(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := SteppedBinary(context.Background(), ".", t.TempDir())
+	if u := new(UnavailableError); !errors.As(err, &u) || !strings.Contains(err.Error(), "install Go") {
+		t.Errorf("got %v, want an UnavailableError that tells the way out", err)
+	}
+}
