@@ -1,0 +1,2 @@
+// Package nethosts is a lab of hosts on one machine.
+package nethosts
