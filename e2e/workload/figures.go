@@ -34,7 +34,7 @@ type Figures struct {
 	WatchesClosed    int
 	Leases           int
 	LeasesLost       int
-	WatchesReopened  int           // watch streams opened after the load had begun
+	WatchesReopened  int           // named watch streams opened after the load had begun
 	LeasesReopened   int           // keepalive streams likewise
 	CallsBack        int           // calls on the member after the heal
 	StreamsBack      int           // streams opened on the member after the heal
@@ -56,10 +56,10 @@ func Measure(rec Record, trace *Trace, reference []Event, fault Fault, unknown f
 		if !a.Began.After(rec.Began) || refused(a) {
 			continue
 		}
-		switch a.Method {
-		case MethodWatch:
+		switch {
+		case a.Method == MethodWatch && a.Watch != "": // those of recipes come and go
 			f.WatchesReopened++
-		case MethodKeepAlive:
+		case a.Method == MethodKeepAlive:
 			f.LeasesReopened++
 		}
 	}

@@ -17,24 +17,28 @@ func attempt(method, address string, began, ended int) *Attempt {
 	if ended > 0 {
 		a.Ended = at(ended)
 	}
+	if method == MethodWatch {
+		a.Watch = "w"
+	}
 	return a
 }
 
 func TestFiguresOfAFaultCountOnlyTheMemberBehindIt(t *testing.T) {
 	fault := Fault{Address: "bad", Cut: at(1000), Heal: at(9000)}
 	trace := &Trace{attempts: []*Attempt{
-		attempt(MethodWatch, "bad", 10, 1500),        // left after 500 ms
-		attempt(MethodKeepAlive, "bad", 20, 1700),    // left after 700 ms
-		attempt(MethodWatch, "good", 30, 0),          // stays
-		attempt(MethodRange, "bad", 900, 950),        // over before the cut
-		attempt(MethodRange, "bad", 990, 1200),       // re-sent after 200 ms
-		attempt(MethodRange, "good", 1300, 8000),     // another member
-		attempt(MethodPut, "bad", 1100, 1600),        // the last new call, at 100 ms
-		attempt(MethodWatch, "good", 1510, 0),        // opened again
-		attempt(MethodKeepAlive, "good", 1710, 0),    // opened again
-		attempt(MethodRange, "bad", 9100, 9200),      // back
-		attempt(MethodWatch, "bad", 9300, 0),         // back
-		attempt(MethodRange, "bad", 99_000, 100_000), // after the load
+		attempt(MethodWatch, "bad", 10, 1500),                   // left after 500 ms
+		attempt(MethodKeepAlive, "bad", 20, 1700),               // left after 700 ms
+		attempt(MethodWatch, "good", 30, 0),                     // stays
+		attempt(MethodRange, "bad", 900, 950),                   // over before the cut
+		attempt(MethodRange, "bad", 990, 1200),                  // re-sent after 200 ms
+		attempt(MethodRange, "good", 1300, 8000),                // another member
+		attempt(MethodPut, "bad", 1100, 1600),                   // the last new call, at 100 ms
+		attempt(MethodWatch, "good", 1510, 0),                   // opened again
+		attempt(MethodKeepAlive, "good", 1710, 0),               // opened again
+		{Method: MethodWatch, Address: "good", Began: at(2000)}, // of a recipe: it has no name
+		attempt(MethodRange, "bad", 9100, 9200),                 // back
+		attempt(MethodWatch, "bad", 9300, 0),                    // back
+		attempt(MethodRange, "bad", 99_000, 100_000),            // after the load
 	}}
 	rec := Record{Began: at(100), Ended: at(10_000)}
 	got := Measure(rec, trace, nil, fault, nil)
@@ -131,5 +135,16 @@ func TestStuckNeedsOneOfItsSigns(t *testing.T) {
 		if why, got := tc.f.Stuck(limit); got != tc.want {
 			t.Errorf("%s: stuck = %v (%s), want %v: a control that is not stuck makes a scenario void", tc.name, got, why, tc.want)
 		}
+	}
+}
+
+func TestATraceOfRecordedAttemptsGivesTheSameFigures(t *testing.T) {
+	fault := Fault{Address: "bad", Cut: at(1000), Heal: at(9000)}
+	rec := Record{Began: at(100), Ended: at(10_000)}
+	live := &Trace{attempts: []*Attempt{attempt(MethodWatch, "bad", 10, 1500), attempt(MethodWatch, "good", 1510, 0)}}
+	want := Measure(rec, live, nil, fault, nil)
+	got := Measure(rec, TraceOf(live.Attempts(func(Attempt) bool { return true })), nil, fault, nil)
+	if d := cmp.Diff(want, got); d != "" || got.LastStream != ms(500) {
+		t.Errorf("figures of the recorded attempts (-live +recorded):\n%s", d)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/metadata"
 )
 
 // Config describes a load.
@@ -77,7 +76,7 @@ func Start(ctx context.Context, cfg Config) (*Load, error) {
 	}
 	l := &Load{cfg: cfg, waiting: make(map[*Op]bool)}
 	l.ctx, l.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	l.opCtx, l.cancelOps = context.WithCancel(asUser(l.ctx))
+	l.opCtx, l.cancelOps = context.WithCancel(AsUser(l.ctx))
 	if err := l.open(ctx); err != nil {
 		l.Stop(ctx, 0)
 		return nil, fmt.Errorf("workload %s: %w", cfg.Name, err)
@@ -110,7 +109,7 @@ func (l *Load) open(ctx context.Context) error {
 func (l *Load) warm(ctx context.Context) error {
 	answered := make(map[string]bool)
 	for len(answered) < l.cfg.Spread {
-		if _, err := l.cfg.Client.Get(asUser(ctx), root); err != nil {
+		if _, err := l.cfg.Client.Get(AsUser(ctx), root); err != nil {
 			return err
 		}
 		for _, a := range l.cfg.Trace.Attempts(func(a Attempt) bool { return a.Method == MethodRange && !a.Ended.IsZero() && a.Err == nil }) {
@@ -248,8 +247,7 @@ type watch struct {
 
 func (l *Load) addWatch(ctx context.Context, i int) error {
 	w := &watch{rec: WatchRecord{Name: fmt.Sprintf("%s/%d", l.cfg.Name, i)}, moved: make(chan struct{}, 1)}
-	// clientv3 opens a stream for each distinct metadata.
-	wctx := metadata.AppendToOutgoingContext(l.ctx, watchHeader, w.rec.Name)
+	wctx := NameWatch(l.ctx, w.rec.Name)
 	ch := l.cfg.Client.Watch(wctx, eventPrefix, clientv3.WithPrefix(), clientv3.WithRev(l.startRev+1), clientv3.WithCreatedNotify())
 	select {
 	case resp, ok := <-ch:

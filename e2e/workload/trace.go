@@ -28,7 +28,7 @@ type Attempt struct {
 	Began   time.Time // its headers were written
 	Ended   time.Time // zero while it is open
 	Err     error     // how it ended
-	Watch   string    // of a watch stream of a Load: the name of the watch
+	Watch   string    // of a watch stream that was opened under a name (NameWatch): the name
 }
 
 // Stream says whether the attempt is a watch or keepalive stream.
@@ -37,9 +37,10 @@ func (a Attempt) Stream() bool { return a.Method == MethodWatch || a.Method == M
 // watchHeader names the watch whose stream carries it.
 const watchHeader = "e2e-watch"
 
-// Trace records every attempt of etcd's API that a client makes for a Load; calls
-// that are not a load's are left out. Its zero value works; give it to the client
-// with DialOption.
+// Trace records every attempt of etcd's API that a client makes for a user: a
+// Load's, those of contexts marked with AsUser, and all streams. Other calls, such
+// as a client's own probes, are left out. Its zero value works; give it to the
+// client with DialOption.
 type Trace struct {
 	mu       sync.Mutex
 	attempts []*Attempt
@@ -47,6 +48,16 @@ type Trace struct {
 
 // DialOption makes a client record into the trace.
 func (t *Trace) DialOption() grpc.DialOption { return grpc.WithStatsHandler(tracer{t}) }
+
+// TraceOf is a trace of attempts that were recorded elsewhere.
+func TraceOf(attempts []Attempt) *Trace {
+	t := &Trace{attempts: make([]*Attempt, len(attempts))}
+	for i := range attempts {
+		a := attempts[i]
+		t.attempts[i] = &a
+	}
+	return t
+}
 
 // Attempts is a copy of all attempts that match, in order of their begin.
 func (t *Trace) Attempts(match func(Attempt) bool) []Attempt {
@@ -103,7 +114,16 @@ type tagKey struct{}
 // need no mark: probes open none of etcd's.
 type userKey struct{}
 
-func asUser(ctx context.Context) context.Context { return context.WithValue(ctx, userKey{}, true) }
+// AsUser marks the calls of a context as the application's own, so that a trace
+// records them.
+func AsUser(ctx context.Context) context.Context { return context.WithValue(ctx, userKey{}, true) }
+
+// NameWatch gives watches of the context a stream of their own and puts the name
+// into the trace. Watches of the same name share the stream.
+func NameWatch(ctx context.Context, name string) context.Context {
+	// clientv3 opens a stream for each distinct metadata.
+	return metadata.AppendToOutgoingContext(ctx, watchHeader, name)
+}
 
 // TagRPC implements stats.Handler.
 func (h tracer) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
