@@ -12,9 +12,6 @@ import (
 
 var errSoon = errors.New("realetcd: soon")
 
-func Register()                                                          {}
-func Build(ctx context.Context, version string) (path string, err error) { return "", errSoon }
-func Version(ctx context.Context, binary string) (string, error)         { return "", errSoon }
 
 type Cluster struct{}
 
