@@ -60,6 +60,9 @@ type Truth struct {
 	From    int64 // the revision before the first
 	Upto    int64 // the last revision that can be in it
 	Changes []Change
+	// Compacted is the highest revision that was compacted while watches ran, 0 if none
+	// was: the server has no previous value to deliver for changes up to the next one.
+	Compacted int64
 }
 
 // Stream is what one watch delivered.
@@ -93,7 +96,7 @@ type Section struct {
 	Fence   int64  // create revision of that key: the fencing token
 	Asked   time.Duration
 	Entered time.Duration // 0: it never did
-	Left    time.Duration // when Unlock was called
+	Left    time.Duration // when Unlock was called; of one that never entered: when it gave up, 0 if that was not noted
 	// Writes are the values that it put while inside, each guarded by a comparison of
 	// its key's create revision (fenced), and whether the caller saw them acknowledged.
 	Writes   []Write
@@ -117,8 +120,9 @@ type Reign struct {
 	Fence    int64 // create revision of the key
 	Asked    time.Duration
 	Elected  time.Duration // 0: never
-	Resigned time.Duration // 0: it did not; it lost its session or the run ended
-	Lost     bool
+	Resigned time.Duration // when Resign was called, 0: it was not; of one never elected: when it gave up
+	Lost     bool          // its session ended while it led
+	LostAt   time.Duration // when it learnt of that; 0: not noted
 	Error    string
 }
 
