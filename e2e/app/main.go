@@ -1,0 +1,4 @@
+package app
+
+// Main is the program.
+func Main() int { return 0 }
