@@ -1,9 +1,92 @@
 package report
 
-import "io"
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
 
-// Table writes the figures per fault as plain text.
-func Table(w io.Writer, r Run) error { return nil }
+// columns of the figures per fault. "median / worst" is over the scenarios; silence and
+// slowest call are the longest of each scenario.
+var columns = []string{
+	"fault", "scenarios",
+	"silence of streams, s", "official client",
+	"slowest call, s", "official client",
+	"false moves", "events lost", "events doubled", "violations",
+}
+
+// Table writes the figures per fault as plain text: median / worst over the scenarios,
+// in seconds.
+func Table(w io.Writer, r Run) error {
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tab, strings.Join(columns, "\t"))
+	for _, row := range tableRows(r) {
+		for i := range row {
+			row[i] = strings.Join(strings.Fields(clean(row[i])), " ")
+		}
+		fmt.Fprintln(tab, strings.Join(row, "\t"))
+	}
+	return tab.Flush()
+}
 
 // Markdown writes the figures per fault as a Markdown table.
-func Markdown(w io.Writer, r Run) error { return nil }
+func Markdown(w io.Writer, r Run) error {
+	var b strings.Builder
+	mdRow(&b, columns)
+	b.WriteString("|---" + strings.Repeat("|--:", len(columns)-1) + "|\n")
+	for _, row := range tableRows(r) {
+		mdRow(&b, row)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func mdRow(b *strings.Builder, cells []string) {
+	for _, c := range cells {
+		c = strings.Join(strings.Fields(clean(c)), " ")
+		b.WriteString("| " + strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(c) + " ")
+	}
+	b.WriteString("|\n")
+}
+
+func tableRows(r Run) [][]string {
+	rows, all := r.faults()
+	var cells [][]string
+	for _, f := range append(rows, all) {
+		cells = append(cells, []string{
+			f.fault, f.played(),
+			f.ours.silence.String(), f.control.silence.String(),
+			f.ours.call.String(), f.control.call.String(),
+			fmt.Sprint(f.falseMoves), pair(f.ours.lost, f.control.lost), pair(f.ours.twice, f.control.twice), fmt.Sprint(f.violations),
+		})
+	}
+	return cells
+}
+
+func (f faultFigures) played() string {
+	if f.unplayed == 0 {
+		return fmt.Sprint(f.scenarios)
+	}
+	return fmt.Sprintf("%d (+%d not played)", f.scenarios, f.unplayed)
+}
+
+// String is the median and the worst; one number where there is one scenario.
+func (s spread) String() string {
+	switch len(s) {
+	case 0:
+		return "-"
+	case 1:
+		return seconds(s[0])
+	default:
+		return seconds(s.median()) + " / " + seconds(s.worst())
+	}
+}
+
+// pair shows the control's number only where there is something to see.
+func pair(ours, control int) string {
+	if control == 0 {
+		return fmt.Sprint(ours)
+	}
+	return fmt.Sprintf("%d (official %d)", ours, control)
+}

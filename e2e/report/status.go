@@ -1,0 +1,33 @@
+package report
+
+// Statuses lists every status, the ones that need a look first.
+var Statuses = []Status{Failed, Broken, Void, Skipped, Passed}
+
+// Count is how many scenarios ended so.
+func (r Run) Count(s Status) int {
+	n := 0
+	for _, sc := range r.Scenarios {
+		if sc.Status == s {
+			n++
+		}
+	}
+	return n
+}
+
+// OK says whether every scenario passed, or was skipped for a reason that is told.
+// Void and broken scenarios have shown nothing, so they are not OK. Nor is a run of
+// none.
+func (r Run) OK() bool {
+	return len(r.Scenarios) > 0 && r.Count(Passed)+r.Count(Skipped) == len(r.Scenarios)
+}
+
+// Why is what there is to say about how the scenario ended, in one line; "" if it
+// passed.
+func (sc Scenario) Why() string {
+	switch {
+	case len(sc.Violations) > 0:
+		return sc.Violations[0]
+	default:
+		return sc.Reason
+	}
+}
