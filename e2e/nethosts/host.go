@@ -8,6 +8,8 @@ type Host struct {
 	name string
 	addr netip.Addr
 	dir  string
+
+	equipment *equipment // disks and control groups
 }
 
 // Name is the name given to Lab.Host.
