@@ -62,15 +62,14 @@ type Leaks struct {
 
 // Progress is how far an application has come.
 type Progress struct {
-	At       time.Time
-	Load     workload.Progress
-	Ops      int // of histories, returned
-	Locked   int // times that a mutex was entered
-	Elected  int
-	Counted  int
-	Failed   int       // of all these
-	LastOp   time.Time // when the last of them returned without an error
-	Moves    int
-	Streams  int // watches of every kind
-	Finished bool
+	At      time.Time
+	Load    workload.Progress
+	Ops     int // of histories, returned
+	Locked  int // times that a mutex was entered
+	Elected int
+	Counted int
+	Failed  int       // of all these
+	LastOp  time.Time // when the last of them returned without an error
+	Moves   int
+	Streams int // watches of every kind
 }

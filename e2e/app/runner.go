@@ -1,0 +1,164 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumwise/quorumwise/e2e/history"
+	"github.com/quorumwise/quorumwise/e2e/workload"
+)
+
+// runner is the application inside its process. It owns the clients and all parts of
+// the load.
+type runner struct {
+	order    order
+	clock    clock
+	before   holdings
+	conn     *connection
+	observer *clientv3.Client
+	desk     *desk
+	began    time.Time // when all of the load ran
+	load     *workload.Load
+
+	site      *site
+	endCalls  context.CancelFunc
+	histories histories
+	big       big
+	locks     locks
+	elections elections
+	counters  counters
+	watches   watches
+
+	grades     grades
+	grading    sync.WaitGroup
+	endGrading context.CancelFunc
+}
+
+// start connects and starts the load. ctx ends when the process is to end.
+func start(ctx context.Context, o order, clock clock, log *slog.Logger) (*runner, error) {
+	r := &runner{order: o, clock: clock, before: held(), desk: &desk{clock: clock}}
+	setUp, cancel := context.WithTimeout(ctx, o.Within)
+	defer cancel()
+	var err error
+	if r.observer, err = clientv3.New(officialConfig(o.Config.Observer)); err != nil {
+		return nil, fmt.Errorf("observer: %w", err)
+	}
+	if r.conn, err = connect(o.Config, clock, log); err != nil {
+		return nil, errors.Join(fmt.Errorf("client: %w", err), r.observer.Close())
+	}
+	r.grade()
+	if err := r.run(ctx, setUp); err != nil {
+		r.stop(setUp, 0)
+		return nil, err
+	}
+	r.began = time.Now()
+	return r, nil
+}
+
+// grade starts to follow what the client thinks of its endpoints.
+func (r *runner) grade() {
+	ctx, cancel := context.WithCancel(context.Background())
+	r.endGrading = cancel
+	if r.conn.ours != nil {
+		r.grading.Go(func() { r.grades.follow(ctx, r.conn.ours, r.clock) })
+	}
+}
+
+// run starts all parts of the load.
+func (r *runner) run(ctx, setUp context.Context) error {
+	cfg := r.order.Config
+	calls, cancel := context.WithCancel(workload.AsUser(ctx))
+	r.endCalls = cancel
+	r.site = &site{cfg: cfg, clock: r.clock, desk: r.desk, cli: r.conn.Client, calls: calls}
+	r.histories.site, r.big.site, r.locks.site, r.elections.site, r.counters.site, r.watches.site = r.site, r.site, r.site, r.site, r.site, r.site
+	r.watches.ctx, r.watches.cancel = context.WithCancel(workload.AsUser(ctx))
+
+	now, err := r.observer.Get(setUp, Prefix, clientv3.WithCountOnly())
+	if err != nil {
+		return fmt.Errorf("observer: %w", err)
+	}
+	r.watches.from = now.Header.Revision + 1
+	r.load, err = workload.Start(setUp, workload.Config{
+		Name: cfg.Name, Client: r.conn.Client, Trace: r.conn.trace, Observer: r.observer,
+		Spread: cfg.Spread, LeaseTTL: cfg.LeaseTTL, RequestTimeout: cfg.RequestTimeout, Quiet: cfg.Quiet,
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.watches.start(setUp); err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		wanted bool
+		start  func()
+	}{
+		{cfg.Histories, r.histories.start}, {cfg.Big > 0, r.big.start}, {cfg.Locks, r.locks.start},
+		{cfg.Elections, r.elections.start}, {cfg.Counters, r.counters.start},
+	} {
+		if part.wanted {
+			part.start()
+		}
+	}
+	return nil
+}
+
+// stop ends the calls, gives the watches until ctx ends to deliver what was written
+// up to then, closes the clients, and returns the record.
+func (r *runner) stop(ctx context.Context, upTo int64) Record {
+	r.endCalls()
+	r.site.work.Wait()
+	r.endGrading()
+	r.grading.Wait()
+	rec := Record{
+		Name: r.order.Config.Name, Official: r.order.Config.Official, Zero: r.clock.zero, Log: r.order.Log,
+		Histories: slices.Concat(r.histories.record(), r.big.record()),
+		Sections:  r.locks.record(), Reigns: r.elections.record(), Counts: r.counters.record(),
+		Failures: r.desk.all(), Grades: r.grades.all, Moves: r.conn.allMoves(),
+	}
+	rec.Load, rec.Streams = r.drain(ctx, upTo)
+	r.conn.close()
+	r.observer.Close()
+	for _, a := range r.conn.trace.Attempts(func(workload.Attempt) bool { return true }) {
+		rec.Attempts = append(rec.Attempts, r.clock.attempt(a))
+	}
+	rec.Leaks = leaked(r.before)
+	return rec
+}
+
+// drain waits for all watches. Those on the keys of this application are given the
+// time to reach what it wrote last, as far as an unaffected member knows it.
+func (r *runner) drain(ctx context.Context, upTo int64) (rec workload.Record, streams []history.Stream) {
+	last := upTo
+	if upTo != 0 {
+		if now, err := r.observer.Get(ctx, Prefix, clientv3.WithCountOnly()); err == nil {
+			last = max(last, now.Header.Revision)
+		}
+	}
+	var both sync.WaitGroup
+	if r.load != nil {
+		both.Go(func() { rec = r.load.Stop(ctx, upTo) })
+	}
+	both.Go(func() { streams = r.watches.stop(ctx, last) })
+	both.Wait()
+	if !r.began.IsZero() {
+		rec.Began = r.began // streams that were opened before were no moves
+	}
+	return r.clock.load(rec), streams
+}
+
+// progress is how far the load has come.
+func (r *runner) progress() Progress {
+	t := r.desk.tally()
+	return Progress{
+		At: r.clock.wall(time.Now()), Load: r.clock.progress(r.load.Progress()),
+		Ops: t.ops, Locked: t.locked, Elected: t.elected, Counted: t.counted, Failed: t.failed,
+		LastOp: r.clock.wall(t.last), Moves: len(r.conn.allMoves()), Streams: len(r.watches.all()),
+	}
+}
