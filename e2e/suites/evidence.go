@@ -13,10 +13,10 @@ import (
 // Evidence is all that the judge decides from. It is only read.
 type Evidence struct {
 	Scenario  Scenario
-	Began     time.Time     // of the timeline
-	Ended     time.Time     // the loads were told to stop
-	Cut, Heal time.Time     // the first fault, the last heal; zero: none
-	Elected   time.Duration // from the fault until another member led; 0: the leader stayed
+	Version   string    // of etcd
+	Began     time.Time // of the timeline
+	Ended     time.Time // the loads were told to stop
+	Cut, Heal time.Time // the first fault, the last heal; zero: none
 	Members   []MemberFacts
 	Target    string // name; "" none
 	Second    string
@@ -31,6 +31,7 @@ type Evidence struct {
 	Control   app.Record
 	Died      map[string]string // applications that did not end as told: why
 	Connected map[string]int    // application: connections that members still had from its host after it had ended
+	LeaseTTL  time.Duration     // of the applications; 0: the usual 5 s
 	Marks     []report.Mark
 	Lateness  report.Lateness
 }

@@ -2,6 +2,7 @@ package suites
 
 import (
 	"context"
+	"time"
 
 	"github.com/quorumwise/quorumwise/e2e/realetcd"
 )
@@ -26,13 +27,23 @@ type Fault struct {
 	// Inflict makes the member suffer and returns how it is lifted. An
 	// *nethosts.UnavailableError says that this machine cannot.
 	Inflict func(context.Context, *Stage, *realetcd.Member) (lift func(context.Context) error, err error)
-	// Everybody: the members are all out of the clients' reach, not only the target.
-	Everybody bool
-	// NeedsShim: the fault hits a sidecar and is nothing without.
-	NeedsShim bool
+	// Clients: it hits the clients, whatever the member is. Everybody: they lose all
+	// members. Otherwise it hits one member.
+	Clients, Everybody bool
+	// Sidecar: it hits the shim beside the member, or it and the member.
+	Sidecar bool
+	// OnlyFollower: of a leader it would be another fault.
+	OnlyFollower bool
+	// Disks: members need disks of their own. Clock: applications need wall clocks that
+	// can be stepped.
+	Disks, Clock bool
 	// Follower and Leader: how much harm is expected of the control when such a member
 	// is hit.
 	Follower, Leader Expect
+	// Lasts in a scenario of its own; default faultLasts.
+	Lasts time.Duration
+	// LeaseTTL of the applications, where the fault outlasts the usual one.
+	LeaseTTL time.Duration
 }
 
 // hits lists the members that suffer when m is the target.
@@ -40,7 +51,7 @@ func (f Fault) hits(st *Stage, m *realetcd.Member) []*realetcd.Member {
 	switch {
 	case f.Everybody:
 		return st.Cluster.Members()
-	case m == nil:
+	case f.Clients && f.Effect == Spares, m == nil:
 		return nil
 	default:
 		return []*realetcd.Member{m}
@@ -53,4 +64,28 @@ func (f Fault) Harm(role Role) Expect {
 		return f.Leader
 	}
 	return f.Follower
+}
+
+// Budgets, from the fault, at etcd's default timing.
+var (
+	noQuorum    = Budget{Calls: 400 * time.Millisecond, Streams: 800 * time.Millisecond}
+	unreachable = Budget{Calls: time.Second, Streams: time.Second}
+	// Without a shim the proof is a read that each client makes once a second.
+	noShim = Budget{Calls: 2 * time.Second, Streams: 2 * time.Second}
+)
+
+// Budget is how soon our client must have left a member that suffers the fault.
+func (f Fault) Budget(shim realetcd.Shim) Budget {
+	switch {
+	case f.Everybody:
+		return Budget{} // there is nowhere to go
+	case f.Effect == Isolates && shim == realetcd.ShimNone, f.Effect == Silences && shim == realetcd.ShimNone:
+		return noShim
+	case f.Effect == Isolates:
+		return noQuorum
+	case f.Effect == Silences, f.Effect == Ends:
+		return unreachable
+	default:
+		return Budget{}
+	}
 }

@@ -2,9 +2,15 @@ package suites
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
+	"github.com/quorumwise/quorumwise/e2e/app"
+	"github.com/quorumwise/quorumwise/e2e/nethosts"
+	"github.com/quorumwise/quorumwise/e2e/realetcd"
 	"github.com/quorumwise/quorumwise/e2e/report"
 )
 
@@ -24,6 +30,9 @@ type Options struct {
 	// Dir is where the evidence of a failure is kept, in a directory named like the
 	// scenario; "" keeps none.
 	Dir string
+	// Cache is where programs are built that have clocks which can be stepped; "" is
+	// below the user's cache directory.
+	Cache string
 	// Progress is called as things happen, from the goroutine of Run.
 	Progress func(Progress)
 	// Logger gets the lines of lab and cluster; default none.
@@ -37,8 +46,47 @@ type Progress struct {
 	Text     string
 }
 
+// Register makes the programs known that scenarios run; call it before nethosts.Enter.
+func Register() {
+	realetcd.Register()
+	app.Register()
+}
+
 // Run plays a scenario and judges it. What stops it from being played is in the report
 // (Broken, Skipped); an error means that ctx ended.
-func Run(ctx context.Context, sc Scenario, opts Options) (report.Scenario, error) {
-	return report.Scenario{Name: sc.Name, Suite: sc.Suite, Does: sc.Does}, context.Cause(ctx)
+func Run(ctx context.Context, sc Scenario, opts Options) (r report.Scenario, err error) {
+	sc = sc.with(opts)
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	began := time.Now()
+	r = heading(sc, sc.Version)
+	defer func() {
+		if p := recover(); p != nil {
+			r.Status, r.Reason = report.Broken, fmt.Sprintf("the harness crashed: %v\n%s", p, debug.Stack())
+		}
+		r.Began, r.Took = began, time.Since(began)
+	}()
+	p := &play{sc: sc, opts: opts, began: began}
+	defer p.close()
+	ev, err := p.play(ctx)
+	if ctx.Err() != nil {
+		return r, context.Cause(ctx)
+	}
+	var unavailable *nethosts.UnavailableError
+	switch {
+	case errors.As(err, &unavailable):
+		r.Status, r.Reason = report.Skipped, unavailable.Error()
+		return r, nil
+	case err != nil:
+		r.Status, r.Reason = report.Broken, err.Error()
+		r.Files = p.keep(nil)
+		return r, nil
+	}
+	v := ev.Judge()
+	r = ev.Report(v)
+	if v.Status != report.Passed {
+		r.Files = p.keep(v.Illustration)
+	}
+	return r, nil
 }

@@ -54,9 +54,9 @@ type Step struct {
 	Mark Mark
 }
 
-// Budget bounds how soon our client must have left the member, counted from the
-// fault or, where that comes later, from the election that it causes. Zero bounds
-// are not checked.
+// Budget bounds how soon our client must have left each member that suffers, counted
+// from the fault or, where that comes later, from the end of the election that it
+// causes. Zero bounds are not checked.
 type Budget struct {
 	Calls   time.Duration // the last new call went there, the last read on it was re-sent
 	Streams time.Duration // the last watch or lease stream left it
@@ -80,6 +80,7 @@ type Scenario struct {
 	Budget  Budget
 	Returns bool // calls and streams must come back to the member after the heal
 	Quick   bool // part of the selection that runs on every change
+	Clock   bool // the applications have wall clocks that can be stepped
 	// Spared lists members that the reference may be written through; nil: all that
 	// are neither Target nor Second. It is called once, before the load starts.
 	Spared func(*Stage) []*realetcd.Member
@@ -89,6 +90,20 @@ type Scenario struct {
 	Cluster func(*realetcd.Config)
 	// Judge adds violations of claims that only this scenario makes.
 	Judge func(*Evidence) []string
+}
+
+// with is the scenario as it is played under options.
+func (s Scenario) with(opts Options) Scenario {
+	if opts.Members > 0 {
+		s.Members = opts.Members
+	}
+	if s.Members == 0 {
+		s.Members = 3
+	}
+	if s.Fault == "" {
+		s.Fault = s.Name
+	}
+	return s
 }
 
 // Lasts is how long the steps wait, altogether.

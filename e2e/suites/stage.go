@@ -36,10 +36,11 @@ type Stage struct {
 	Duration time.Duration // how long a scenario without an end of its own should last
 	Log      *slog.Logger
 
-	mu    sync.Mutex
-	hurts []Hurt
-	notes []note
-	lifts []lift
+	mu      sync.Mutex
+	hurts   []Hurt
+	notes   []note
+	lifts   []lift
+	members []MemberFacts // all that ever were, in order of joining
 }
 
 // note is a remark of a step for the timeline.
@@ -134,4 +135,16 @@ func (st *Stage) Lift(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// meet files the members that joined.
+func (st *Stage) meet() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for _, m := range st.Cluster.Members() {
+		facts := MemberFacts{Name: m.Name(), Endpoint: m.Endpoint()}
+		if !slices.Contains(st.members, facts) {
+			st.members = append(st.members, facts)
+		}
+	}
 }

@@ -1,0 +1,74 @@
+package suites
+
+import (
+	"time"
+
+	"github.com/quorumwise/quorumwise/e2e/app"
+	"github.com/quorumwise/quorumwise/e2e/history"
+	"github.com/quorumwise/quorumwise/e2e/workload"
+)
+
+const (
+	// searchMost bounds the search for an order of one application's operations.
+	searchMost = 30 * time.Second
+	// idleMost is how long a free mutex, or an election without a leader, may stand
+	// with somebody who wants it, besides the time to live of the last holder's lease and
+	// the time in which nothing could be written at all.
+	idleMost = 3 * time.Second
+)
+
+// consistency is what must hold whatever happens, and does not.
+type consistency struct {
+	violations   []string
+	undecided    string // why the search for an order came to no end; "" it did
+	illustration []byte
+}
+
+// consistent compares what an application saw with what really happened, up to the revision
+// for which its watches were waited: a write that was given up may still be applied after
+// that.
+func (e *Evidence) consistent(name string, rec app.Record) (c consistency) {
+	if why := e.Died[name]; why != "" {
+		c.violations = append(c.violations, "the application died: "+why)
+		return c // there is no record
+	}
+	want := workload.Between(e.History.Events, rec.Load.StartRev, e.Upto)
+	for _, w := range rec.Load.Watches {
+		c.add(workload.CheckWatch(w.Name, workload.Between(w.Events, rec.Load.StartRev, e.Upto), want))
+		if w.Closed != nil {
+			c.add([]string{"watch " + w.Name + ": " + w.Closed.Error()})
+		}
+	}
+	if e.still() <= e.stillMost() {
+		for _, l := range rec.Load.Leases {
+			c.add(workload.CheckLease(l))
+		}
+	}
+	c.add(workload.CheckOnce(rec.Load.Puts, e.History.Applied, e.Arrived))
+	c.add(workload.CheckReads(rec.Load.Gets, rec.Load.Puts))
+	for _, s := range rec.Streams {
+		c.add(history.CheckStream(s, e.Truth))
+	}
+	c.add(history.CheckOnce(rec.Histories, e.Truth, e.Arrived))
+	bound := idleMost + e.leaseTTL() + e.still()
+	c.add(history.CheckLocks(rec.Sections, e.Truth, bound))
+	c.add(history.CheckElections(rec.Reigns, e.Truth, bound))
+	c.add(history.CheckCounters(rec.Counts, e.Truth))
+	linear := history.Linearizable(rec.Histories, e.Truth, searchMost)
+	c.add(linear.Violations)
+	c.illustration = linear.Illustration
+	if !linear.Decided {
+		c.undecided = "the search for an order of the operations of " + name + " came to no end within " + searchMost.String()
+	}
+	return c
+}
+
+func (c *consistency) add(violations []string) { c.violations = append(c.violations, violations...) }
+
+// leaseTTL is that of the applications' leases.
+func (e *Evidence) leaseTTL() time.Duration {
+	if e.LeaseTTL > 0 {
+		return e.LeaseTTL
+	}
+	return 5 * time.Second
+}

@@ -1,0 +1,126 @@
+package suites
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorumwise/quorumwise/e2e/app"
+	"github.com/quorumwise/quorumwise/e2e/history"
+	"github.com/quorumwise/quorumwise/e2e/realetcd"
+	"github.com/quorumwise/quorumwise/e2e/workload"
+)
+
+// The made-up scenario: follower m2 of three is cut from its peers at 3 s and healed at
+// 8.5 s; the load runs from 1 s to 12 s. Ours has left m2 after 300 ms; the control's
+// watch on m2 delivers nothing until the heal.
+const (
+	loadBegins = 1 * time.Second
+	cutAt      = 3 * time.Second
+	leftAt     = 3300 * time.Millisecond
+	healedAt   = 8500 * time.Millisecond
+	loadEnds   = 12 * time.Second
+)
+
+var zero = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func at(d time.Duration) time.Time { return zero.Add(d) }
+
+func address(member string) string { return "10.0.0." + member[1:] + ":2379" }
+
+// sound is evidence of a scenario in which ours did all that it should and the control was
+// stuck.
+func sound() *Evidence {
+	e := &Evidence{
+		Scenario: Scenario{Name: "made-up", Target: Follower, Control: Stuck, Budget: noQuorum, Members: 3, Fault: "cut"},
+		Began:    zero, Ended: at(loadEnds), Cut: at(cutAt), Heal: at(healedAt), Target: "m2",
+		Hurts:     []Hurt{{Member: "m2", What: "cut", Effect: Isolates, From: at(cutAt), To: at(healedAt)}},
+		Died:      map[string]string{},
+		Connected: map[string]int{},
+	}
+	for _, m := range []string{"m1", "m2", "m3"} {
+		e.Members = append(e.Members, MemberFacts{Name: m, Endpoint: address(m)})
+	}
+	for d := time.Duration(0); d <= loadEnds; d += sampleEvery {
+		e.sample(d, "m1", realetcd.Leader)
+		e.sample(d, "m3", realetcd.Quorum)
+		if d > cutAt && d < healedAt {
+			e.sample(d, "m2", realetcd.NoQuorum)
+		} else {
+			e.sample(d, "m2", realetcd.Quorum)
+		}
+	}
+	e.Upto = 1
+	for d := loadBegins; d < loadEnds; d += eventEvery {
+		e.Upto++
+		ev := workload.Event{Revision: e.Upto, Value: fmt.Sprint("event-", e.Upto), At: at(d)}
+		e.Reference, e.History.Events = append(e.Reference, ev), append(e.History.Events, ev)
+	}
+	e.History.Applied = map[string]int{}
+	e.Truth = history.Truth{Upto: e.Upto}
+	e.Ours, e.Control = e.record("ours"), e.record("control")
+	e.Control.Official, e.Control.Moves = true, nil
+	w := e.Control.Load.Watches[1].Events
+	for i := range w {
+		if w[i].At.After(at(cutAt)) && w[i].At.Before(at(healedAt)) {
+			w[i].At = at(healedAt)
+		}
+	}
+	return e
+}
+
+func (e *Evidence) sample(d time.Duration, member string, s realetcd.State) {
+	e.Samples = append(e.Samples, realetcd.Sample{At: at(d), Member: member, State: s, Leader: 1, Term: 2, Shim: "serving"})
+}
+
+// setSamples changes what a member was seen as, from one moment to another.
+func (e *Evidence) setSamples(member string, from, to time.Duration, s realetcd.State) {
+	for i := range e.Samples {
+		if x := &e.Samples[i]; x.Member == member && !x.At.Before(at(from)) && x.At.Before(at(to)) {
+			x.State = s
+		}
+	}
+}
+
+// record is what an application sees that leaves m2 in time.
+func (e *Evidence) record(name string) app.Record {
+	rec := app.Record{
+		Name: name, Zero: zero, Leaks: app.Leaks{Goroutines: [2]int{3, 3}, Descriptors: [2]int{9, 9}},
+		Load: workload.Record{Name: name, Began: at(loadBegins), Ended: at(loadEnds), StartRev: 1},
+	}
+	for i := range 2 {
+		w := workload.WatchRecord{Name: fmt.Sprint(name, "/", i)}
+		for _, ev := range e.Reference {
+			ev.At = ev.At.Add(2 * time.Millisecond)
+			w.Events = append(w.Events, ev)
+		}
+		rec.Load.Watches = append(rec.Load.Watches, w)
+		rec.Load.Leases = append(rec.Load.Leases, workload.LeaseRecord{Name: w.Name, ID: int64(i + 1)})
+	}
+	n := 0
+	for d := loadBegins; d < loadEnds; d += 20 * time.Millisecond {
+		n++
+		member := fmt.Sprint("m", n%3+1)
+		if d > cutAt+100*time.Millisecond && d < healedAt+200*time.Millisecond && member == "m2" {
+			member = "m3"
+		}
+		began, ended := at(d), at(d+3*time.Millisecond)
+		id := fmt.Sprint(name, "-", n)
+		rec.Load.Gets = append(rec.Load.Gets, workload.Op{Began: began, Ended: ended, Revision: int64(n)})
+		rec.Load.Puts = append(rec.Load.Puts, workload.Op{ID: id, Began: began, Ended: ended, Revision: int64(n)})
+		e.History.Applied[id] = 1
+		for _, method := range []string{workload.MethodRange, workload.MethodPut} {
+			rec.Attempts = append(rec.Attempts, workload.Attempt{Method: method, Address: address(member), Began: began, Ended: ended})
+		}
+	}
+	for _, method := range []string{workload.MethodWatch, workload.MethodKeepAlive} {
+		rec.Attempts = append(rec.Attempts,
+			workload.Attempt{Method: method, Address: address("m2"), Began: at(loadBegins - 100*time.Millisecond), Ended: at(leftAt)},
+			workload.Attempt{Method: method, Address: address("m3"), Began: at(leftAt)},
+			workload.Attempt{Method: method, Address: address("m1"), Began: at(loadBegins - 100*time.Millisecond)})
+	}
+	rec.Moves = []app.Move{
+		{At: at(leftAt), Class: "lease", Endpoint: address("m2"), Reason: "no-quorum"},
+		{At: at(leftAt), Class: "watch", Endpoint: address("m2"), Reason: "no-quorum"},
+	}
+	return rec
+}

@@ -1,0 +1,208 @@
+package suites
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorumwise/quorumwise/e2e/app"
+	"github.com/quorumwise/quorumwise/e2e/history"
+	"github.com/quorumwise/quorumwise/e2e/report"
+	"github.com/quorumwise/quorumwise/e2e/workload"
+)
+
+// call is one call of an application, of whatever part of its load.
+type call struct {
+	class    string // get, put, txn, delete
+	from, to time.Time
+	failed   bool // with an error that does not leave the outcome of a mutation open
+	unknown  bool
+}
+
+func (c call) took() time.Duration { return c.to.Sub(c.from) }
+
+// calls are those of an application's load and of its histories that ended after a
+// moment, or never did.
+func calls(rec app.Record, after time.Time) []call {
+	var cs []call
+	file := func(c call) {
+		if !c.to.Before(after) {
+			cs = append(cs, c)
+		}
+	}
+	for class, ops := range map[string][]workload.Op{"get": rec.Load.Gets, "put": rec.Load.Puts} {
+		for _, op := range ops {
+			c := call{class: class, from: op.Began, to: op.Ended, failed: op.Err != nil}
+			if op.Ended.IsZero() {
+				c.to = rec.Load.Ended
+			}
+			if class != "get" && op.Err != nil && app.OutcomeUnknown(op.Err) {
+				c.failed, c.unknown = false, true
+			}
+			file(c)
+		}
+	}
+	for _, op := range rec.Histories {
+		file(call{
+			class: classOf(op), from: rec.Zero.Add(op.Call), to: rec.Zero.Add(op.Return),
+			failed:  op.Outcome == history.Refused || op.Outcome == history.Unknown && op.Kind == history.Get,
+			unknown: op.Outcome == history.Unknown && op.Kind != history.Get,
+		})
+	}
+	return cs
+}
+
+func classOf(op history.Op) string {
+	if op.Kind == history.Swap || len(op.Keys) > 1 {
+		return "txn"
+	}
+	return string(op.Kind)
+}
+
+// figures are what the user of one application has seen, from the fault on; from the start
+// of the load where there was none.
+func (e *Evidence) figures(rec app.Record) report.Figures {
+	w := e.measured(rec)
+	from := e.Cut
+	if from.IsZero() {
+		from = rec.Load.Began
+	}
+	f := report.Figures{
+		Lag: w.Lag, Calls: make(map[string]report.Quantiles), Failed: make(map[string]int),
+		LastCall: w.LastCall, LastRead: w.LastRead, LastStream: w.LastStream, LastMutation: w.LastMutation,
+		LeasesLost: w.LeasesLost, Leases: w.Leases, Closed: w.WatchesClosed,
+	}
+	f.Stuck, _ = w.Stuck(stuckAfter + e.election())
+	for _, watch := range rec.Load.Watches {
+		f.Silence = max(f.Silence, workload.Silence(watch.Events, from, rec.Load.Ended))
+		lost, twice := e.missed(rec, watch)
+		f.EventsLost += lost
+		f.EventsTwice += twice
+	}
+	took := make(map[string][]time.Duration)
+	truth := truthOf(e.Samples)
+	for _, c := range calls(rec, from) {
+		took[c.class] = append(took[c.class], c.took())
+		if c.failed {
+			f.Failed[c.class]++
+		}
+		if c.unknown {
+			f.Unknown++
+		}
+		if e.avoidable(truth, c) {
+			f.Avoidable++
+		}
+	}
+	for class, ds := range took {
+		f.Calls[class] = history.Quantiles(ds)
+	}
+	f.FalseMoves = len(e.falseMoves(rec))
+	return f
+}
+
+// avoidable says that a better choice of member would have served a call that failed, or
+// served it sooner.
+func (e *Evidence) avoidable(t truth, c call) bool {
+	if c.failed || c.unknown {
+		return t.servable(e.Hurts, c.from, c.to)
+	}
+	return c.took() > workload.Slow && t.servedThrough(e.Hurts, c.from, c.to)
+}
+
+// missed counts the events of a watch that were lost and those that came more than once.
+func (e *Evidence) missed(rec app.Record, w workload.WatchRecord) (lost, twice int) {
+	n := make(map[int64]int)
+	for _, ev := range w.Events {
+		if n[ev.Revision]++; n[ev.Revision] > 1 {
+			twice++
+		}
+	}
+	for _, ev := range workload.Between(e.History.Events, rec.Load.StartRev, e.Upto) {
+		if n[ev.Revision] == 0 {
+			lost++
+		}
+	}
+	return lost, twice
+}
+
+// measured are the load's figures; what left a bad member is the worst of all members
+// that suffered, each from its own fault on.
+func (e *Evidence) measured(rec app.Record) workload.Figures {
+	w := workload.Measure(rec.Load, rec.Trace(), e.Reference, workload.Fault{Heal: e.Heal}, app.OutcomeUnknown)
+	w.CallsBack, w.StreamsBack = e.back(rec)
+	for _, h := range e.Hurts {
+		if h.left() && e.elsewhere(h) {
+			l := e.leaving(rec, h)
+			w.LastCall, w.LastRead = max(w.LastCall, l.LastCall), max(w.LastRead, l.LastRead)
+			w.LastStream, w.LastMutation = max(w.LastStream, l.LastStream), max(w.LastMutation, l.LastMutation)
+		}
+	}
+	return w
+}
+
+// left says that a member which suffers this must be left.
+func (h Hurt) left() bool { return h.Effect == Isolates || h.Effect == Silences || h.Effect == Ends }
+
+// elsewhere says that there were members to go to when a member was hurt.
+func (e *Evidence) elsewhere(h Hurt) bool {
+	hurt := hurtNames(e.Hurts, h.From, h.From.Add(moment))
+	return slices.ContainsFunc(e.Members, func(m MemberFacts) bool { return !slices.Contains(hurt, m.Name) })
+}
+
+// leaving measures how one application left a member that is hurt.
+func (e *Evidence) leaving(rec app.Record, h Hurt) workload.Figures {
+	heal := h.To
+	if heal.IsZero() {
+		heal = e.Ended
+	}
+	return workload.Measure(workload.Record{Began: rec.Load.Began, Ended: rec.Load.Ended}, rec.Trace(), nil,
+		workload.Fault{Address: e.endpoint(h.Member), Cut: h.From, Heal: heal}, app.OutcomeUnknown)
+}
+
+// back counts the calls and the streams that an application sent to the members that had
+// suffered, after the last heal.
+func (e *Evidence) back(rec app.Record) (calls, streams int) {
+	if e.Heal.IsZero() {
+		return 0, 0
+	}
+	for _, h := range e.Hurts {
+		for _, a := range rec.Attempts {
+			if a.Address != e.endpoint(h.Member) || !a.Began.After(e.Heal) {
+				continue
+			}
+			calls++
+			if a.Stream() {
+				streams++
+			}
+		}
+	}
+	return calls, streams
+}
+
+// endpoint is the address of a member.
+func (e *Evidence) endpoint(member string) string {
+	for _, m := range e.Members {
+		if m.Name == member {
+			return m.Endpoint
+		}
+	}
+	return ""
+}
+
+// member is the name of the member at an address; the address where there is none.
+func (e *Evidence) member(endpoint string) string {
+	i := slices.IndexFunc(e.Members, func(m MemberFacts) bool { return m.Endpoint == endpoint })
+	if i < 0 {
+		return endpoint
+	}
+	return e.Members[i].Name
+}
+
+// election is how long the first fault left the others without a leader.
+func (e *Evidence) election() time.Duration {
+	var longest time.Duration
+	t := truthOf(e.Samples)
+	for _, h := range e.Hurts {
+		longest = max(longest, t.election(h, e.Hurts))
+	}
+	return longest
+}

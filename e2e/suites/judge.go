@@ -1,0 +1,308 @@
+package suites
+
+import (
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/quorumwise/quorumwise/client"
+	"github.com/quorumwise/quorumwise/e2e/app"
+	"github.com/quorumwise/quorumwise/e2e/report"
+	"github.com/quorumwise/quorumwise/e2e/workload"
+)
+
+const (
+	// stuckAfter is the wait that makes a control stuck: more than any election.
+	stuckAfter = 2500 * time.Millisecond
+	// returnsWithin is how long after the heal calls go to the member again at the
+	// latest: a process that was killed has to be connected to.
+	returnsWithin = 3 * time.Second
+)
+
+// Verdict is what the judge says of a scenario.
+type Verdict struct {
+	Status       report.Status
+	Reason       string   // unless passed
+	Violations   []string // of ours
+	Notes        []string
+	Illustration []byte // HTML of a history of ours without an order; nil: there is none
+}
+
+// Judge decides. It changes nothing.
+func (e *Evidence) Judge() (v Verdict) {
+	defer func() {
+		if r := recover(); r != nil {
+			v.Status, v.Reason = report.Broken, fmt.Sprintf("a checker crashed: %v\n%s", r, debug.Stack())
+		}
+	}()
+	ours := e.consistent("ours", e.Ours)
+	v.Violations = append(v.Violations, ours.violations...)
+	v.Illustration = ours.illustration
+	v.Violations = append(v.Violations, e.served()...)
+	v.Violations = append(v.Violations, e.left()...)
+	v.Violations = append(v.Violations, e.unmoved()...)
+	v.Violations = append(v.Violations, e.tidy(e.Ours)...)
+	if e.Scenario.Judge != nil {
+		v.Violations = append(v.Violations, e.Scenario.Judge(e)...)
+	}
+	control := e.consistent("control", e.Control)
+	v.remark(e, control)
+	v.Status, v.Reason = e.status(v.Violations, ours, control)
+	return v
+}
+
+// status is decided by the worst that happened.
+func (e *Evidence) status(violations []string, ours, control consistency) (report.Status, string) {
+	stuck, _ := e.measured(e.Control).Stuck(stuckAfter + e.election())
+	still := e.still()
+	switch {
+	case len(violations) > 0:
+		return report.Failed, ""
+	case e.Died["control"] != "":
+		return report.Broken, "the control's application died: " + e.Died["control"]
+	case ours.undecided != "":
+		return report.Broken, ours.undecided
+	case still > e.stillMost() && e.Scenario.Control == Stuck:
+		return report.Void, fmt.Sprintf("the cluster itself stood still for %v: no client could have kept its leases", shown(still))
+	case e.Scenario.Control == Stuck && stuck == "":
+		f := e.measured(e.Control)
+		return report.Void, fmt.Sprintf("the official client was not stuck: lag %v, longest Get %v, no lease lost", shown(f.Lag), shown(f.GetMax))
+	default:
+		return report.Passed, ""
+	}
+}
+
+// stillMost is how long a cluster may be without a leader before what its clients lose is
+// its own doing: the time to live of a lease, less the third that may have passed since
+// its last keepalive.
+func (e *Evidence) stillMost() time.Duration { return e.leaseTTL() * 2 / 3 }
+
+// still is the longest time in which no write went through at all. Nobody's silence
+// is shorter than the cluster's.
+func (e *Evidence) still() time.Duration {
+	return min(workload.Silence(e.Reference, e.Ours.Load.Began, e.Ours.Load.Ended), e.measured(e.Ours).Silence, e.measured(e.Control).Silence)
+}
+
+// remark notes what is no violation of ours.
+func (v *Verdict) remark(e *Evidence, control consistency) {
+	const most = 5
+	for i, line := range control.violations {
+		if i == most {
+			v.note("control: and %d more", len(control.violations)-most)
+			break
+		}
+		v.note("control: %s", line)
+	}
+	if control.undecided != "" {
+		v.note("control: %s", control.undecided)
+	}
+	if d := e.election(); d > 0 {
+		v.note("no well member served for %s after the fault", shown(d))
+	}
+	if still := e.still(); still > e.stillMost() {
+		v.note("no write went through for %s", shown(still))
+	}
+	for _, m := range e.doubtfulMoves() {
+		v.note("at %s a %s left %s for %s; it was %s", e.clock(m.At), m.Class, e.member(m.Endpoint), m.Reason, e.suffered(m))
+	}
+}
+
+func (v *Verdict) note(format string, args ...any) {
+	v.Notes = append(v.Notes, fmt.Sprintf(format, args...))
+}
+
+// served says what the user of our client must not have noticed: calls that failed for
+// certain although another member would have served them.
+func (e *Evidence) served() []string {
+	var bad lines
+	t := truthOf(e.Samples)
+	n, failed := make(map[string]int), make(map[string]int)
+	for _, c := range calls(e.Ours, e.Ours.Load.Began) {
+		n[c.class]++
+		if c.failed && t.servable(e.Hurts, c.from, c.to) {
+			failed[c.class]++
+		}
+	}
+	for _, class := range sorted(failed) {
+		bad.add("%d of %d %ss failed while another member served: %s", failed[class], n[class], class, e.errors(class))
+	}
+	return bad
+}
+
+// errors are those of a class of calls of ours, with how often each was seen.
+func (e *Evidence) errors(class string) string {
+	n := make(map[string]int)
+	for _, f := range e.Ours.Failures {
+		if f.Class == class || class == "txn" && f.Class == "swap" {
+			n[f.Err.Error()]++
+		}
+	}
+	var text lines
+	for _, err := range sorted(n) {
+		text.add("%d times %q", n[err], err)
+	}
+	return text.join(", ", 3)
+}
+
+// left checks how soon each member that suffered was left and, where it came back, used
+// again.
+func (e *Evidence) left() []string {
+	var bad lines
+	t := truthOf(e.Samples)
+	for _, h := range e.Hurts {
+		if !h.left() || !e.elsewhere(h) {
+			continue
+		}
+		f, election := e.leaving(e.Ours, h), t.election(h, e.Hurts)
+		for _, b := range []struct {
+			what     string
+			got, max time.Duration
+		}{
+			{"the last new call went to " + h.Member, f.LastCall, e.Scenario.Budget.Calls},
+			{"the last read on " + h.Member + " ended", f.LastRead, e.Scenario.Budget.Calls},
+			{"the last stream left " + h.Member, f.LastStream, e.Scenario.Budget.Streams},
+		} {
+			if limit := b.max + election; b.max > 0 && b.got > limit {
+				bad.add("%s %s after %s; want at most %s (%s after the election)", b.what, shown(b.got), h.What, shown(limit), shown(b.max))
+			}
+		}
+	}
+	if lag := e.measured(e.Ours).Lag; e.Scenario.Budget.Lag > 0 && lag > e.Scenario.Budget.Lag+e.election() {
+		bad.add("the watches fell behind by %s; want at most %s", shown(lag), shown(e.Scenario.Budget.Lag+e.election()))
+	}
+	return append(bad, e.returned()...)
+}
+
+// returned checks that members which suffered are used again after the heal.
+func (e *Evidence) returned() []string {
+	var bad lines
+	calls, streams := e.back(e.Ours)
+	hurt := false
+	for _, h := range e.Hurts {
+		hurt = hurt || h.left()
+	}
+	if e.Heal.IsZero() || !hurt {
+		return nil
+	}
+	if calls == 0 && e.Ended.Sub(e.Heal) >= returnsWithin {
+		bad.add("no call went to the member in %s after the heal; want some: it is good again", shown(e.Ended.Sub(e.Heal)))
+	}
+	if streams == 0 && e.Scenario.Returns {
+		bad.add("no stream went to the member in %s after the heal; want some: it is good again", shown(e.Ended.Sub(e.Heal)))
+	}
+	return bad
+}
+
+// unmoved checks that no stream left a member that was good. A keepalive that an election
+// leaves unanswered may reopen its lease stream. Single calls may be sent again or given
+// up: the leader was lost, whatever the members are.
+func (e *Evidence) unmoved() []string {
+	var bad lines
+	if e.Scenario.Control != Unharmed {
+		for _, m := range e.falseMoves(e.Ours) {
+			bad.add("false move: a %s left %s for %s at %s, and the member was good", m.Class, e.member(m.Endpoint), m.Reason, e.clock(m.At))
+		}
+		return bad
+	}
+	overdue := 0
+	for _, m := range e.Ours.Moves {
+		switch {
+		case !streamMove(m):
+		case m.Reason == client.ReasonKeepalive:
+			overdue++
+		default:
+			bad.add("a %s left %s for %s at %s; want no move: no member was bad", m.Class, e.member(m.Endpoint), m.Reason, e.clock(m.At))
+		}
+	}
+	f := e.measured(e.Ours)
+	if f.WatchesReopened > 0 {
+		bad.add("%d watch streams were opened again; want none: no member was bad", f.WatchesReopened)
+	}
+	if f.LeasesReopened > overdue {
+		bad.add("%d lease streams were opened again, of which only %d for an overdue keepalive", f.LeasesReopened, overdue)
+	}
+	return bad
+}
+
+// streamMove says that a move is that of a stream, not of a call.
+func streamMove(m app.Move) bool {
+	return m.Class == "watch" || m.Class == "lease" || m.Class == "stream"
+}
+
+const (
+	// aftermath is how long after its fault a member may still be left for it.
+	aftermath = time.Second
+	// worseFor is how long a member must have been seen worse than another one before
+	// leaving it is no false move.
+	worseFor = 250 * time.Millisecond
+)
+
+// verdicts are the moves of streams that a verdict on the member stands behind.
+func verdicts(moves []app.Move) []app.Move {
+	var ms []app.Move
+	for _, m := range moves {
+		other := m.Reason == client.ReasonDrift || m.Reason == client.ReasonKeepalive || m.Reason == client.ReasonEndpointRemoved
+		if streamMove(m) && !other {
+			ms = append(ms, m)
+		}
+	}
+	return ms
+}
+
+// falseMoves are moves of streams off members that were good: nothing had been done to the
+// member, and the sampler saw it serve, or saw that nobody else did either.
+func (e *Evidence) falseMoves(rec app.Record) []app.Move {
+	var ms []app.Move
+	t := truthOf(e.Samples)
+	for _, m := range verdicts(rec.Moves) {
+		if e.suffered(m) == "" && t.worse(e.member(m.Endpoint), m.At.Add(-2*aftermath), m.At) < worseFor {
+			ms = append(ms, m)
+		}
+	}
+	return ms
+}
+
+// doubtfulMoves are moves off members that merely were slow.
+func (e *Evidence) doubtfulMoves() []app.Move {
+	var ms []app.Move
+	for _, m := range verdicts(e.Ours.Moves) {
+		for _, h := range e.Hurts {
+			if h.Member == e.member(m.Endpoint) && h.Effect == Slows && h.during(m.At.Add(-aftermath), m.At) {
+				ms = append(ms, m)
+				break
+			}
+		}
+	}
+	return ms
+}
+
+// suffered is what a member that a stream was moved off suffered from then; "" nothing.
+func (e *Evidence) suffered(m app.Move) string {
+	for _, h := range e.Hurts {
+		if h.Effect != Spares && h.Member == e.member(m.Endpoint) && h.during(m.At.Add(-aftermath), m.At) {
+			return "hit by " + h.What
+		}
+	}
+	return ""
+}
+
+// tidy checks that an application left nothing behind.
+func (e *Evidence) tidy(rec app.Record) []string {
+	var bad lines
+	l := rec.Leaks
+	if l.Goroutines[1] > l.Goroutines[0] {
+		bad.add("%d goroutines before the client was made and %d after it was closed:\n%s", l.Goroutines[0], l.Goroutines[1], l.Stacks)
+	}
+	if l.Descriptors[1] > l.Descriptors[0] {
+		bad.add("%d open files before the client was made and %d after it was closed", l.Descriptors[0], l.Descriptors[1])
+	}
+	if len(l.Connections) > 0 {
+		bad.add("connections are left after the client was closed: %v", l.Connections)
+	}
+	if n := e.Connected[rec.Name]; n > 0 {
+		bad.add("members still hold %d connections of the application's host after it ended", n)
+	}
+	return bad
+}
+
+func (e *Evidence) clock(at time.Time) string { return shown(at.Sub(e.Began)) }

@@ -1,0 +1,64 @@
+package suites
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumwise/quorumwise/e2e/nethosts"
+)
+
+func TestEveryScenarioIsComplete(t *testing.T) {
+	names := make(map[string]bool)
+	var quickLasts time.Duration
+	for _, sc := range All() {
+		if sc.Name == "" || names[sc.Name] || sc.Suite == "" || sc.Does == "" || len(sc.Steps) == 0 {
+			t.Errorf("scenario %q: needs a name of its own, a suite, what it does, and steps", sc.Name)
+		}
+		names[sc.Name] = true
+		var cut, mended bool
+		for _, step := range sc.Steps {
+			cut = cut || step.Mark == Inflicted
+			mended = mended || step.Mark == Mended
+		}
+		if sc.Control == Stuck && (!cut || !mended) {
+			t.Errorf("scenario %s: a control that gets stuck needs a fault and its end", sc.Name)
+		}
+		if sc.Budget != (Budget{}) && !cut {
+			t.Errorf("scenario %s: a budget needs a fault to count from", sc.Name)
+		}
+		if sc.Quick {
+			quickLasts += sc.Lasts()
+		}
+	}
+	for name := range quick {
+		if !names[name] {
+			t.Errorf("quick names scenario %q, which does not exist", name)
+		}
+	}
+	if most := 4 * time.Minute; quickLasts > most {
+		t.Errorf("quick scenarios wait %v, want at most %v: they run on every change", quickLasts, most)
+	}
+}
+
+func TestMatchFindsByNameSuiteAndGlob(t *testing.T) {
+	for pattern, want := range map[string]int{
+		"":                              len(All()),
+		"follower-cut-3-sidecar":        1,
+		"matrix/follower-cut-3-sidecar": 1,
+		"doubles":                       len(doubles()),
+		"doubles/two-cut-*":             3,
+		"follower-cut-*":                6,
+		"no such scenario":              0,
+		"leader-freeze-3-[is]*":         2,
+		"[":                             0,
+	} {
+		if got := Match(pattern); len(got) != want {
+			t.Errorf("Match(%q) found %d scenarios, want %d", pattern, len(got), want)
+		}
+	}
+}
+
+func TestMain(m *testing.M) {
+	Register()
+	nethosts.TestMain(m)
+}
