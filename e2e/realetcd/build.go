@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/version"
+
+	"github.com/quorumwise/quorumwise/e2e/nethosts"
 )
 
 const serverModule = "go.etcd.io/etcd/server/v3"
@@ -25,8 +27,9 @@ const serverModule = "go.etcd.io/etcd/server/v3"
 // tool from source that comes through the module proxy. An error is an
 // [UnknownVersionError] when there is no such version.
 //
-// The hosts of a lab, and the harness inside it, have no network to the outside:
-// call Build before nethosts.Enter as well, and inside the same call finds the cache.
+// Inside a lab the Go tool runs in the network outside, see nethosts.Outside. Where
+// that is not allowed, which is so without root, call Build before nethosts.Enter as
+// well: inside, the same call finds the cache.
 func Build(ctx context.Context, want string) (path string, err error) {
 	if want == "" {
 		want = version.Version
@@ -75,7 +78,7 @@ func (b builder) build(ctx context.Context, r release) (string, error) {
 	if b.has(r) {
 		return b.path(r), nil
 	}
-	unlock, err := lock(ctx, b.path(r)+".lock")
+	unlock, err := lock(ctx, filepath.Join(b.dir, "etcd.lock")) // one build at a time: it takes every core
 	if err != nil {
 		return "", fmt.Errorf("realetcd: build etcd %v: %w", r, err)
 	}
@@ -92,8 +95,8 @@ func (b builder) has(r release) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// resolve finds the newest patch if none was named. Where the proxy cannot be asked, the newest
-// one that was built here or that this code knows of has to do.
+// resolve finds the newest patch if none was named. Where the proxy cannot be asked, the newest one
+// that was built here, or that this code knows of, has to do.
 func (b builder) resolve(ctx context.Context, r release) (release, error) {
 	if r.patch != anyPatch {
 		return r, nil
@@ -180,17 +183,14 @@ func (b builder) explain(ctx context.Context, r release, err error) error {
 	if !errors.As(err, &failed) {
 		return err
 	}
+	if known, err := b.list(ctx); err == nil && !slices.Contains(known, r) {
+		return &UnknownVersionError{Version: r.String(), Known: choices(r, known)}
+	}
 	switch {
-	case failed.says("unknown revision", "no matching versions", "404 Not Found", "410 Gone"):
-		unknown := &UnknownVersionError{Version: r.String()}
-		if known, err := b.list(ctx); err == nil {
-			unknown.Known = choices(r, known)
-		}
-		return unknown
 	case failed.says("requires go >="):
 		return fmt.Errorf("realetcd: etcd %v needs a newer Go than this one (%s): install it, allow GOTOOLCHAIN=auto, or give the path of an etcd binary: %w", r, runtime.Version(), err)
 	default:
-		return fmt.Errorf("realetcd: etcd %v cannot be built from the module proxy (inside a lab there is no network: call Build before nethosts.Enter; else look at go env GOPROXY, or give the path of an etcd binary): %w", r, err)
+		return fmt.Errorf("realetcd: etcd %v cannot be built from the module proxy (look at go env GOPROXY, call Build before nethosts.Enter where it has no network afterwards, or give the path of an etcd binary): %w", r, err)
 	}
 }
 
@@ -229,7 +229,7 @@ func runGo(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd.Env = append(os.Environ(), "GO111MODULE=on", "GOWORK=off", "CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.WaitDelay = time.Second
-	if err := cmd.Run(); err != nil {
+	if err := nethosts.Outside(cmd.Run); err != nil {
 		return "", &goError{args, errors.Join(err, context.Cause(ctx)), stderr.String()}
 	}
 	return stdout.String(), nil

@@ -84,12 +84,12 @@ func TestBuildSaysWhatIsWrongAndWhatCanBeDone(t *testing.T) {
 	}{
 		"a version that is none":       {fakeGo, "newest", []string{`"newest"`, "such as 3.6"}},
 		"too old a version":            {fakeGo, "3.4", []string{"3.4", "3.5"}},
-		"a patch that does not exist":  {`[ "$1" = get ] && echo "invalid version: unknown revision server/v3.6.99" >&2 && exit 1` + fakeGo, "3.6.99", []string{"3.6.99", "3.6.2, 3.6.10"}},
+		"a patch that does not exist":  {`[ "$1" = get ] && echo "403 Forbidden" >&2 && exit 1` + fakeGo, "3.6.99", []string{"3.6.99", "3.6.2, 3.6.10"}},
 		"a minor that does not exist":  {fakeGo, "3.9", []string{"3.9", "3.5.0, 3.6.10"}},
 		"a proxy that refuses":         {`echo "dial tcp: lookup proxy: no such host" >&2; exit 1`, "3.6.2", []string{"no such host", "GOPROXY", "before nethosts.Enter"}},
 		"a Go tool that is too old":    {`echo "requires go >= 1.99" >&2; exit 1`, "3.6.2", []string{"newer Go", "GOTOOLCHAIN"}},
 		"a binary of another version":  {strings.Replace(fakeGo, `"${2##*@v}"`, "3.6.1", 1), "3.6.2", []string{"3.6.2", "3.6.1"}},
-		"a build that does not finish": {`[ "$1" = get ] && exit 0; echo "undefined: x" >&2; exit 1`, "3.6.2", []string{"undefined: x"}},
+		"a build that does not finish": {`[ "$1" = build ] && echo "undefined: x" >&2 && exit 1` + fakeGo, "3.6.2", []string{"undefined: x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cache := withGo(t, tc.goTool)
@@ -144,7 +144,7 @@ func TestBuildWaitsForAnotherRunNoLongerThanItsContext(t *testing.T) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	unlock, err := lock(t.Context(), filepath.Join(cache, "etcd-3.6.2.lock"))
+	unlock, err := lock(t.Context(), filepath.Join(cache, "etcd.lock"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@
 //
 //	realetcd.Register() // before nethosts.Enter
 //	...
-//	binary, err := realetcd.Build(ctx, "3.6") // before nethosts.Enter too: a lab has no network outside
+//	binary, err := realetcd.Build(ctx, "3.6")
 //	c, err := realetcd.Start(ctx, realetcd.Config{Lab: lab, Binary: binary, Shim: realetcd.ShimSidecar})
 //	defer c.Close()
 //

@@ -89,14 +89,11 @@ func parseReleases(list string) []release {
 // UnknownVersionError says that etcd has no such version.
 type UnknownVersionError struct {
 	Version string
-	Known   []string // what there is: patches of that minor version, else the newest of each; nil: nobody could be asked
+	Known   []string // what there is: patches of that minor version, else the newest of each
 }
 
 // Error names what there is.
 func (e *UnknownVersionError) Error() string {
-	if len(e.Known) == 0 {
-		return fmt.Sprintf("realetcd: there is no etcd %s at the module proxy", e.Version)
-	}
 	return fmt.Sprintf("realetcd: there is no etcd %s: there are %s", e.Version, strings.Join(e.Known, ", "))
 }
 

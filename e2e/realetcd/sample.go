@@ -1,6 +1,12 @@
 package realetcd
 
-import "time"
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quorumwise/quorumwise/healthsvc"
+)
 
 // State is what a member was at a moment.
 type State string
@@ -32,4 +38,41 @@ type Sample struct {
 	State        State
 	Leader, Term uint64 // as the member itself says; 0: it did not
 	Shim         string // serving, not-serving (reason), silent, none
+}
+
+var errNotAsked = errors.New("not asked")
+
+// judge is the state of a running member by what it said, or why it did not, and by
+// what became of a linearizable read.
+func judge(said claim, mute, proof error) State {
+	switch {
+	case mute != nil:
+		return Mute
+	case said.learner:
+		return Learner
+	case said.leader == 0:
+		return NoLeader
+	case proof != nil:
+		return NoQuorum
+	case said.leader == said.member:
+		return Leader
+	default:
+		return Quorum
+	}
+}
+
+// shimWord is what a follower's news say.
+func shimWord(n healthsvc.News) string {
+	switch n.Status {
+	case healthsvc.StatusServing:
+		return ShimServing
+	case healthsvc.StatusNotServing:
+		return fmt.Sprintf("%s (%s)", ShimNotServing, n.Reason)
+	case healthsvc.StatusAbsent:
+		return ShimAbsent
+	case healthsvc.StatusUnknown:
+		return ShimSilent
+	default:
+		return ShimSilent
+	}
 }

@@ -1,0 +1,109 @@
+package realetcd
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+)
+
+func put(value string) *pb.PutRequest { return &pb.PutRequest{Key: []byte("k"), Value: []byte(value)} }
+
+func putOp(value string) *pb.RequestOp {
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: put(value)}}
+}
+
+func txnOp(ops ...*pb.RequestOp) *pb.RequestOp {
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: &pb.TxnRequest{Success: ops}}}
+}
+
+func TestIdentitiesOfARequestAreTheValuesThatItPuts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		request any
+		want    []string
+	}{
+		"a put":                       {put("a"), []string{"a"}},
+		"a put of nothing":            {put(""), nil},
+		"ballast":                     {put(strings.Repeat("x", longestIdentity+1)), nil},
+		"a read":                      {&pb.RangeRequest{}, nil},
+		"no request":                  {(*pb.PutRequest)(nil), nil},
+		"one value under two keys":    {&pb.TxnRequest{Success: []*pb.RequestOp{putOp("a"), putOp("a"), putOp("b")}}, []string{"a", "b"}},
+		"either branch":               {&pb.TxnRequest{Success: []*pb.RequestOp{putOp("a")}, Failure: []*pb.RequestOp{putOp("b"), {}, nil}}, []string{"a", "b"}},
+		"a transaction inside of one": {&pb.TxnRequest{Success: []*pb.RequestOp{txnOp(putOp("a"), txnOp(putOp("b")))}}, []string{"a", "b"}},
+	} {
+		if got := carried(tc.request); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %q; want %q", name, got, tc.want)
+		}
+	}
+}
+
+// What a killed member has received counts as well, and so does what the next one in its place
+// receives: both write into one file.
+func TestArrivalsAreCountedOverRestarts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "arrivals")
+	handled := 0
+	handler := func(context.Context, any) (any, error) { handled++; return nil, nil }
+	for _, values := range [][]string{{"a", "with\nline and \x00\xff"}, {"a", "b"}} {
+		a, err := openArrivals(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range values {
+			if _, err := a.unary(t.Context(), put(v), &grpc.UnaryServerInfo{}, handler); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.close() // as good as a kill: nothing is buffered
+	}
+	got := make(map[string]int)
+	if err := countArrivals(got, path); err != nil {
+		t.Fatal(err)
+	}
+	if want := map[string]int{"a": 2, "b": 1, "with\nline and \x00\xff": 1}; !maps.Equal(got, want) {
+		t.Errorf("counted %v; want %v", got, want)
+	}
+	if handled != 4 {
+		t.Errorf("%d requests were handled; want all 4", handled)
+	}
+}
+
+func TestArrivalThatCannotBeFiledIsNoSuccess(t *testing.T) {
+	a, err := openArrivals(filepath.Join(t.TempDir(), "arrivals"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.close()
+	handler := func(context.Context, any) (any, error) { t.Error("it was handled"); return nil, nil }
+	if _, err := a.unary(t.Context(), put("a"), &grpc.UnaryServerInfo{}, handler); err == nil {
+		t.Error("the call succeeded; want an error: its mutation would be missing in the counts")
+	}
+}
+
+func TestArrivalsFileOfAnyContent(t *testing.T) {
+	for content, want := range map[string]map[string]int{
+		"":                {},
+		"\"a\"\n\"a\"\n":  {"a": 2},
+		"\"a\"\n\"half":   {"a": 1}, // being written
+		"\"a\"\nnonsense": {"a": 1},
+		"nonsense\n":      nil, // an error
+		"\"a\n":           nil,
+	} {
+		path := filepath.Join(t.TempDir(), "arrivals")
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		got := make(map[string]int)
+		if err := countArrivals(got, path); (err == nil) != (want != nil) || want != nil && !maps.Equal(got, want) {
+			t.Errorf("%q: %v, %v; want %v", content, got, err, want)
+		}
+	}
+	if err := countArrivals(nil, filepath.Join(t.TempDir(), "missing")); err != nil {
+		t.Errorf("a member that never ran: %v; want nothing counted", err)
+	}
+}
