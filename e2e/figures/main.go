@@ -19,6 +19,8 @@ func main() {
 		Use:          "figures",
 		Short:        "Measure what the README states",
 		SilenceUsage: true,
+
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	root.AddCommand(leavingCommand(), throughputCommand(), shimCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
