@@ -10,13 +10,7 @@ import (
 )
 
 // equipment is what a host has besides its network and its processes: control
-// groups and disks. The lab calls
-//
-//   - equip when it has made the host;
-//   - join on the thread that forks a process, which ends after it;
-//   - free before it ends the host's processes: those that wait for a hung disk
-//     cannot be ended, and starved ones take long to go;
-//   - strip when they have ended, and then close of the lab's groups.
+// groups and disks.
 type equipment struct {
 	groups *hostGroups
 
@@ -45,6 +39,7 @@ func (l *labEquipment) close() error {
 	return l.groups.close()
 }
 
+// join is called on the thread that forks a process of the host.
 func (e *equipment) join(attr *syscall.SysProcAttr) error {
 	if err := e.groups.join(attr); err != nil {
 		return fmt.Errorf("nethosts: into the host's control groups: %w", err)
@@ -52,8 +47,8 @@ func (e *equipment) join(attr *syscall.SysProcAttr) error {
 	return nil
 }
 
-// free ends every fault of the disks and the control groups, which may be put
-// in force again where the host stays.
+// free is called before the host's processes are ended: those that wait for a
+// disk cannot be, and starved ones take long to go.
 func (e *equipment) free() error {
 	err := e.groups.free()
 	for _, d := range e.list() {
@@ -62,6 +57,7 @@ func (e *equipment) free() error {
 	return err
 }
 
+// strip is called when the processes have ended.
 func (e *equipment) strip() error {
 	var err error
 	for _, d := range e.list() {
@@ -98,3 +94,11 @@ func (e *equipment) disk(dir string, size int64) (*Disk, error) {
 // Disk gives the host a disk of size bytes, at least 16 MiB, which goes with the
 // host. An [UnavailableError] where it cannot be had.
 func (h *Host) Disk(size int64) (*Disk, error) { return h.equipment.disk(h.dir, size) }
+
+// equip gives a host that has just been made its equipment.
+func (h *Host) equip() {
+	h.equipment = h.lab.equipment.equip(h.name)
+	h.onStart(h.equipment.join)
+	h.onRelease(h.equipment.free)
+	h.onRemove(h.equipment.strip)
+}

@@ -1,20 +1,84 @@
 package nethosts
 
 import (
+	"errors"
+	"flag"
+	"fmt"
 	"os"
 	"testing"
 )
 
-// EnterTests is the first line of TestMain in a package whose tests need a lab.
-// It is Enter with the flag -lab=required.
-func EnterTests() {}
+// required is the value of -lab and of labEnv with which tests that find no lab
+// fail.
+const (
+	required = "required"
+	labEnv   = "QUORUMWISE_LAB"
+)
 
-// TestMain is the whole of TestMain for a package whose tests need a lab.
+// tests is what EnterTests found: written there, read by tests.
+var tests struct {
+	entered bool
+	need    *string
+	missing *MissingError
+}
+
+// EnterTests is [Enter] for TestMain, as its first line:
+//
+//	func TestMain(m *testing.M) {
+//		nethosts.EnterTests()
+//		os.Exit(m.Run())
+//	}
+//
+// Where there can be no lab, the tests that call [Need] are skipped with the
+// reason. With the flag -lab=required, or QUORUMWISE_LAB=required in the
+// environment (for many packages at once, of which some do not know the flag),
+// they fail.
+func EnterTests() {
+	tests.entered = true
+	tests.need = flag.String("lab", os.Getenv(labEnv), `"required": tests that need a lab of hosts fail where there is none, instead of being skipped`)
+	err := Enter()
+	if err == nil || errors.As(err, &tests.missing) {
+		return
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(2)
+}
+
+// TestMain is the whole of TestMain for a package whose tests need a lab and
+// nothing else.
 func TestMain(m interface{ Run() int }) {
 	EnterTests()
 	os.Exit(m.Run())
 }
 
-// Need skips a test that needs a lab where there is none, and says what is
-// missing. With -lab=required (or QUORUMWISE_LAB=required) it fails instead.
-func Need(t testing.TB) { t.Helper() }
+// Need skips a test that needs a lab where there is none, with what is missing as
+// the reason, or fails it if labs are required.
+func Need(t testing.TB) {
+	t.Helper()
+	switch {
+	case !tests.entered:
+		t.Fatal("nethosts: TestMain has to call EnterTests first")
+	case tests.missing == nil:
+	case *tests.need == required:
+		t.Fatal(tests.missing)
+	default:
+		t.Skip(tests.missing)
+	}
+}
+
+// ForTest is a lab for one test, closed at its end. The test is skipped or fails
+// as [Need] says.
+func ForTest(t testing.TB, cfg Config) *Lab {
+	t.Helper()
+	Need(t)
+	l, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
