@@ -49,7 +49,7 @@ func left(d time.Duration) cell {
 }
 
 // figureRows are the figures of the applications side by side, and their calls by class.
-func (sc Scenario) figureRows() (names []string, figures, calls []figureRow) {
+func (sc Scenario) figureRows() (names []string, figures []figureRow, calls []callRow) {
 	if len(sc.Apps) == 0 {
 		return nil, nil, nil
 	}
@@ -71,9 +71,9 @@ func (sc Scenario) figureRows() (names []string, figures, calls []figureRow) {
 		figures = append(figures, row)
 	}
 	for _, class := range slices.Sorted(maps.Keys(classes)) {
-		row := figureRow{Name: clean(class)}
-		for _, a := range sc.Apps {
-			row.Cells = append(row.Cells, callCells(a.Figures.Calls[class], a.Figures.Failed[class])...)
+		row := callRow{Class: clean(class)}
+		for i, a := range sc.Apps {
+			row.Apps = append(row.Apps, callsOf{names[i], callCells(a.Figures.Calls[class], a.Figures.Failed[class])})
 		}
 		calls = append(calls, row)
 	}
@@ -90,4 +90,15 @@ func callCells(q Quantiles, failed int) []cell {
 		cells = append(cells, cell{seconds(d), d == Never})
 	}
 	return append(cells, number(failed))
+}
+
+// callRow is one class of calls: one line for each application.
+type callRow struct {
+	Class string
+	Apps  []callsOf
+}
+
+type callsOf struct {
+	Name  string
+	Cells []cell
 }

@@ -15,7 +15,7 @@ type logAxis struct {
 }
 
 const (
-	dotsWidth  = 240.0
+	dotsWidth  = 220.0
 	dotsHeight = 26.0
 	dotsNever  = 16.0 // kept at the right for what never ended
 )
@@ -38,7 +38,7 @@ func (ax logAxis) x(d time.Duration) float64 {
 	}
 	at := math.Log10(max(d.Seconds(), 1e-9))
 	part := min(max((at-ax.from)/(ax.to-ax.from), 0), 1)
-	return 5 + part*(dotsWidth-10-dotsNever)
+	return 12 + part*(dotsWidth-18-dotsNever)
 }
 
 // dots draws ours above the control's: circles and diamonds.

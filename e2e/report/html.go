@@ -90,10 +90,11 @@ type pageScenario struct {
 	Timeline             template.HTML
 	Marks                []pageMark
 	Names                []string // of the applications
-	Figures, Calls       []figureRow
+	Figures              []figureRow
+	Calls                []callRow
 	Lateness             string
 	Files                []File
-	Began                string
+	Began, Repeat        string
 }
 
 type pageMark struct{ Class, Glyph, At, Text string }
@@ -149,15 +150,19 @@ func (r Run) verdict() string {
 }
 
 func (r Run) facts() []fact {
-	fs := []fact{{"Repeat", r.Command}, {"Seed", strconv.FormatInt(r.Seed, 10)}}
-	fs = append(fs, fact{"Began", r.Began.Format("2006-01-02 15:04:05 MST")}, fact{"Took", took(r.Took)})
+	var versions []string
 	for _, v := range r.Versions {
-		fs = append(fs, fact{v.Name, v.Version})
+		versions = append(versions, v.Name+" "+v.Version)
 	}
-	fs = append(fs, fact{"Machine", r.Machine})
+	fs := []fact{
+		{"Repeat", r.Command},
+		{"Seed", strconv.FormatInt(r.Seed, 10)},
+		{"Played", r.Began.Format("2006-01-02 15:04:05 MST") + ", " + took(r.Took)},
+		{"Versions", strings.Join(versions, ", ")},
+		{"Machine", r.Machine},
+	}
 	for i := range fs {
 		fs[i].Value = clean(fs[i].Value)
-		fs[i].Name = clean(fs[i].Name)
 	}
 	return slices.DeleteFunc(fs, func(f fact) bool { return f.Value == "" })
 }
@@ -204,7 +209,7 @@ func newPageScenario(sc Scenario, id string) pageScenario {
 		Open:  sc.Status == Failed || sc.Status == Broken,
 		About: clean(sc.about()), Took: took(sc.Took), Why: clean(sc.Why()),
 		Violations: cleanAll(sc.Violations), Notes: cleanAll(sc.Notes), Field: clean(strings.Join(sc.Field, " ")),
-		Timeline: drawTimeline(sc), Began: sc.Began.Format("15:04:05"),
+		Timeline: drawTimeline(sc), Began: sc.Began.Format("15:04:05"), Repeat: clean(sc.Command),
 	}
 	ps.Keys = strings.ToLower(strings.Join([]string{ps.Name, clean(sc.Suite), clean(sc.faultName()), ps.About, ps.Field, string(sc.Status), ps.Does}, " "))
 	ps.Silence, ps.Call = summary(sc.ours())

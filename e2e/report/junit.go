@@ -140,6 +140,9 @@ func (sc Scenario) prose() string {
 		lines = append(lines, fmt.Sprintf("%s: silence %s, slowest call %s, %d failed, %d unknown, %d of %d leases lost",
 			a.Name, shown(f.Silence), shown(f.slowest()), f.failed(), f.Unknown, f.LeasesLost, f.Leases))
 	}
+	if sc.Command != "" {
+		lines = append(lines, "repeat: "+sc.Command)
+	}
 	for _, n := range sc.Notes {
 		lines = append(lines, "note: "+n)
 	}

@@ -9,16 +9,16 @@ type sample struct {
 }
 
 var stateSamples = []sample{
-	{"good", "quorum / serving / healthy", 152},
-	{"leader", "leader", 64},
-	{"aside", "learner / parked", 100},
-	{"unknown", "unknown", 72},
-	{"doubt", "no leader / suspect", 118},
-	{"bad", "no quorum / not serving", 140},
-	{"worse", "mute / silent / unhealthy", 144},
-	{"frozen", "frozen", 64},
+	{"good", "quorum / serving / healthy", 162},
+	{"leader", "leader", 58},
+	{"aside", "learner / parked", 108},
+	{"unknown", "unknown", 74},
+	{"doubt", "no leader / suspect", 128},
+	{"bad", "no quorum / not serving", 152},
+	{"worse", "mute / silent / unhealthy", 152},
+	{"frozen", "frozen", 58},
 	{"gone", "stopped", 70},
-	{"blank", "no shim", 70},
+	{"blank", "no shim", 66},
 }
 
 // legend holds the patterns that every drawing uses, and the legend that stands below
@@ -43,11 +43,11 @@ func legend() template.HTML {
 	s.text("tick start", x+18, 29, "moved away")
 	x += 90
 	s.rect("fault", x, 20, 20, 11, "")
-	s.line("mark mf", x, 20, x, 31)
+	s.rect("mark mf", x, 20, 1.4, 11, "")
 	s.text("tick start", x+24, 29, "fault")
 	x += 60
 	s.rect("mended", x, 20, 20, 11, "")
-	s.line("mark mm", x, 20, x, 31)
+	s.rect("mark mm", x, 20, 1.4, 11, "")
 	s.text("tick start", x+24, 29, "mended")
 	s.raw(`</g></defs></svg>`)
 	return template.HTML(s.out.String()) //nolint:gosec // nothing in it comes from outside
@@ -61,4 +61,6 @@ const patterns = `<svg width="0" height="0" style="position:absolute" aria-hidde
 <pattern id="p-bad" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)"><path fill="#f7c873" d="M0 0h6v6H0z"/><path fill="#b86e00" d="M0 0h2.4v6H0z"/></pattern>
 <pattern id="p-worse" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path fill="#f2a07a" d="M0 0h6v6H0z"/><path fill="#b33a00" d="M0 0h1.6v6H0zM0 0h6v1.6H0z"/></pattern>
 <pattern id="p-frozen" width="4" height="4" patternUnits="userSpaceOnUse"><path fill="#bfe3f7" d="M0 0h4v4H0z"/><path fill="#2b7fb0" d="M0 0h1.4v4H0z"/></pattern>
+<pattern id="p-mended" width="4" height="9" patternUnits="userSpaceOnUse"><path fill="#00664b" d="M0 0h4v6H0z"/></pattern>
+<pattern id="p-note" width="4" height="4" patternUnits="userSpaceOnUse"><path fill="#5f6b73" d="M0 0h4v1.5H0z"/></pattern>
 `

@@ -38,6 +38,7 @@ type Scenario struct {
 	TargetMember      string // its name
 	Version           string // of etcd
 	Field             []string
+	Command           string // how to repeat it alone; "" is not told
 	Status            Status
 	Reason            string
 	Violations        []string

@@ -44,6 +44,7 @@ func sampleRun(n int) report.Run {
 	}
 	if n > 11 {
 		spoil(r.Scenarios)
+		r.Scenarios = append(r.Scenarios, sampleSoak(rng, time.Duration(n)*3*time.Second))
 	}
 	return r
 }
@@ -83,6 +84,7 @@ func sampleScenario(rng *rand.Rand, f sampleFault, i int) report.Scenario {
 		},
 		Lateness: report.Lateness{Typical: ms(1), Worst: ms(14)},
 	}
+	sc.Command = "go run ./e2e/partition run " + sc.Name + " --seed 4711"
 	if i%4 == 0 {
 		sc.Field = []string{"F7", "F8"}
 		sc.Notes = []string{"a check of leader != 0 alone passed on the member all the time"}
@@ -199,4 +201,60 @@ func sampleFigures(rng *rand.Rand, silence [2]int, official bool, moved time.Dur
 		f.Stuck = "a watch was silent for 12.9 s; 2 leases were lost"
 	}
 	return f
+}
+
+// sampleSoak makes up faults and elections, one after the other.
+func sampleSoak(rng *rand.Rand, end time.Duration) report.Scenario {
+	const members = 5
+	sc := report.Scenario{
+		Name: "soak", Suite: "soak", Does: "random faults from a seed, one after the other", Members: members, Shim: "sidecar", Version: "3.7.3",
+		Status: report.Passed, Began: sampleBegan, Took: end + ms(9000), End: end, Lateness: report.Lateness{Typical: ms(1), Worst: ms(90)},
+	}
+	apps := []report.App{{Name: "ours"}, {Name: "control", Official: true}}
+	for m := range members {
+		l := report.Lane{Member: fmt.Sprintf("m%d", m+1), Address: fmt.Sprintf("10.89.1.%d:2379", m+11)}
+		for i := range apps {
+			apps[i].Members = append(apps[i].Members, report.Use{Member: l.Member, Streams: []report.Point{{N: 3}}})
+		}
+		sc.Lanes = append(sc.Lanes, l)
+	}
+	lead, since := 0, make([]time.Duration, members)
+	calm := func(m int) string {
+		if m == lead {
+			return "leader"
+		}
+		return "quorum"
+	}
+	for at := ms(5000); at < end-ms(20000); at += ms(9000 + rng.IntN(9000)) {
+		f, m := sampleFaults[rng.IntN(len(sampleFaults)-1)], rng.IntN(members)
+		lasts := ms(2000 + rng.IntN(6000))
+		sc.Marks = append(sc.Marks, report.Mark{At: at, Kind: report.FaultMark, Text: fmt.Sprintf(f.text, sc.Lanes[m].Member)}, report.Mark{At: at + lasts, Kind: report.MendedMark, Text: "heal"})
+		l, u := &sc.Lanes[m], &apps[0].Members[m]
+		l.Truth = append(l.Truth, report.Span{From: since[m], To: at, State: calm(m)}, report.Span{From: at, To: at + lasts, State: f.truth})
+		l.Shim = append(l.Shim, report.Span{From: since[m], To: at + ms(250), State: "serving"}, report.Span{From: at + ms(250), To: at + lasts, State: f.shim})
+		u.Grades = append(u.Grades, report.Span{From: since[m], To: at + ms(300), State: "healthy"}, report.Span{From: at + ms(300), To: at + ms(600), State: "suspect"}, report.Span{From: at + ms(600), To: at + lasts, State: "unhealthy"})
+		u.Streams = append(u.Streams, report.Point{At: at + ms(600), N: 0}, report.Point{At: at + lasts + ms(900), N: 3})
+		apps[0].Moves = append(apps[0].Moves, report.Move{At: at + ms(600), Member: l.Member, Class: "watch", Reason: "no quorum"})
+		since[m] = at + lasts
+		if m == lead {
+			lead = (lead + 1) % members
+			n := &sc.Lanes[lead]
+			n.Truth = append(n.Truth, report.Span{From: since[lead], To: at + ms(1200), State: "quorum"}, report.Span{From: at + ms(1200), To: at + ms(1700), State: "no-leader"})
+			since[lead] = at + ms(1700)
+		}
+	}
+	for m := range members {
+		sc.Lanes[m].Truth = append(sc.Lanes[m].Truth, report.Span{From: since[m], To: end, State: calm(m)})
+		sc.Lanes[m].Shim = append(sc.Lanes[m].Shim, report.Span{From: since[m], To: end, State: "serving"})
+		for at := time.Duration(0); at < end; at += report.Slice {
+			for i := range apps {
+				apps[i].Members[m].Calls = append(apps[i].Members[m].Calls, report.Point{At: at, N: 1 + rng.IntN(4)})
+			}
+		}
+	}
+	for i := range apps {
+		apps[i].Figures = sampleFigures(rng, [2]int{300 + 8000*i, 900 + 8000*i}, i == 1, ms(700))
+	}
+	sc.Apps = apps
+	return sc
 }

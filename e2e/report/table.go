@@ -10,7 +10,7 @@ import (
 // columns of the figures per fault. "median / worst" is over the scenarios; silence and
 // slowest call are the longest of each scenario.
 var columns = []string{
-	"fault", "scenarios",
+	"fault", "played",
 	"silence of streams, s", "official client",
 	"slowest call, s", "official client",
 	"false moves", "events lost", "events doubled", "violations",
@@ -68,7 +68,7 @@ func (f faultFigures) played() string {
 	if f.unplayed == 0 {
 		return fmt.Sprint(f.scenarios)
 	}
-	return fmt.Sprintf("%d (+%d not played)", f.scenarios, f.unplayed)
+	return fmt.Sprintf("%d of %d", f.scenarios, f.scenarios+f.unplayed)
 }
 
 // String is the median and the worst; one number where there is one scenario.

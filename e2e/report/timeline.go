@@ -14,12 +14,13 @@ import (
 const (
 	leftWidth  = 132.0 // what the rows are
 	plotWidth  = 936.0
-	rightWidth = 12.0
+	rightWidth = 16.0
 	allWidth   = leftWidth + plotWidth + rightWidth
 
 	bandHeight = 13.0
-	callHeight = 20
+	callHeight = 22
 	rowGap     = 2.0
+	callGap    = 3.0
 	laneGap    = 12.0
 	lineHeight = 14.0 // of the texts of marks
 	axisHeight = 22.0
@@ -28,6 +29,7 @@ const (
 	markLines   = 4
 	finest      = 0.6 // narrower than that nothing is seen
 	finestCalls = 2.0 // columns
+	manyMarks   = 16  // more would hide the rows: they stay above them
 )
 
 // timeline draws one scenario: for each member what it truly was, what its shim said,
@@ -109,7 +111,11 @@ func (t *timeline) draw() template.HTML {
 	t.raw(rows)
 	t.raw(labels)
 	for _, m := range t.marks {
-		t.line("mark "+markClass(m.Kind), t.x(m.At), top-4, t.x(m.At), bottom)
+		foot := bottom
+		if t.many() {
+			foot = top
+		}
+		t.rect("mark "+markClass(m.Kind), t.x(m.At)-0.7, top-4, 1.4, foot-top+4, t.moment(m.At)+": "+m.Text)
 	}
 	t.raw(`</svg>`)
 	return template.HTML(t.out.String()) //nolint:gosec // svg escapes every text
@@ -133,7 +139,7 @@ func (t *timeline) place() (top float64, labels string) {
 	top = float64(used)*lineHeight + 10
 	for _, l := range lines {
 		y := float64(used-l.line) * lineHeight
-		s.line("mark "+markClass(l.mark.Kind), l.x, y-9, l.x, top-4)
+		s.rect("mark "+markClass(l.mark.Kind), l.x-0.7, y-9, 1.4, top-4-y+9, "")
 		s.text("what "+markClass(l.mark.Kind)+l.anchor, l.textX(), y, l.text)
 	}
 	return top, s.out.String()
@@ -150,20 +156,30 @@ type label struct {
 }
 
 // lines places texts from the right to the left, each in the lowest line that has room
-// for it.
+// for it; faults first, and they alone where there are many marks.
 func (t *timeline) lines() []label {
 	var labels []label
-	for _, m := range slices.Backward(t.marks) {
-		l := t.label(m)
-		for l.line < markLines && slices.ContainsFunc(labels, l.collides) {
-			l.line++
+	for _, kind := range []MarkKind{FaultMark, MendedMark, NoteMark} {
+		for _, m := range slices.Backward(t.marks) {
+			if m.Kind != kind {
+				continue
+			}
+			l := t.label(m)
+			for l.line < markLines && slices.ContainsFunc(labels, l.collides) {
+				l.line++
+			}
+			if l.line < markLines {
+				labels = append(labels, l)
+			}
 		}
-		if l.line < markLines {
-			labels = append(labels, l)
+		if t.many() {
+			break
 		}
 	}
 	return labels
 }
+
+func (t *timeline) many() bool { return len(t.marks) > manyMarks }
 
 func (t *timeline) label(m Mark) label {
 	const beside = 3
@@ -273,6 +289,7 @@ func (t *timeline) states(name, member string, spans []Span) {
 	}
 	t.rowName(name, t.y+bandHeight/2)
 	drawn := t.x(0) // how far the row is drawn
+	last := ""      // what it said there
 	for _, s := range joined(spans) {
 		from, to := max(t.x(s.From), drawn), t.x(s.To)
 		l := lookOf(s.State)
@@ -283,9 +300,10 @@ func (t *timeline) states(name, member string, spans []Span) {
 			from = min(from, leftWidth+plotWidth-1)
 			to = from + 1
 		}
-		drawn = to
+		said := from == drawn && l.word == last
+		drawn, last = to, l.word
 		t.rect("s "+l.class, from, t.y, to-from, bandHeight, t.tip(member+" "+name, l.word, s))
-		if charWidth*float64(utf8.RuneCountInString(l.word))+6 < to-from {
+		if !said && charWidth*float64(utf8.RuneCountInString(l.word))+6 < to-from {
 			t.text("in "+l.class, from+4, t.y+bandHeight-3, l.word)
 		}
 	}
@@ -350,7 +368,7 @@ func (t *timeline) calls(a App, u Use) {
 	if !a.Official {
 		t.moves(a, u.Member)
 	}
-	t.y += callHeight + rowGap
+	t.y += callHeight + callGap
 }
 
 func (t *timeline) streams(class, name string, u Use, base float64) {
@@ -378,13 +396,21 @@ func (t *timeline) streams(class, name string, u Use, base float64) {
 			next = t.x(u.Streams[i+1].At)
 		}
 		if next-x > 14 && x > number {
-			numbers.text("n "+class, x+3, min(height(p.N)+10, base-2), fmt.Sprint(p.N))
+			numbers.text("n "+class, x+3, beside(height(p.N), base), fmt.Sprint(p.N))
 			number = x + 14
 		}
 	}
 	d.WriteString("H" + num(t.x(t.end)))
 	t.path("st "+class, d.String(), "", fmt.Sprintf("streams of %s on %s; most anywhere: %d", name, u.Member, t.mostStream))
 	t.raw(numbers.out.String())
+}
+
+// beside is where a number stands, above or below its line.
+func beside(line, base float64) float64 {
+	if base-line < callHeight/2 {
+		return line - 2.5
+	}
+	return line + 9.5
 }
 
 // moves draws one tick where something was moved off the member; what was moved within
