@@ -5,8 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"os"
+	"os/exec"
 	"path/filepath"
-	"sync"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,50 +20,39 @@ import (
 	"github.com/quorumwise/quorumwise/e2e/workload"
 )
 
-// program is the application's program, run inside the test.
+// program is the application's program in a process of its own, without a host.
 type program struct {
 	t       *testing.T
-	in      *io.PipeWriter
+	cmd     *exec.Cmd
+	in      io.WriteCloser
 	lines   *json.Encoder
-	reports chan report
-	status  chan int
+	reports chan report // closed when stdout ends
 	record  string
-	log     *safeBuffer
+	log     *bytes.Buffer // of stderr; may be read after wait
 	seq     int
 }
 
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(b)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
-func runProgram(t *testing.T, cfg Config) *program {
+func startProgram(t *testing.T) *program {
 	t.Helper()
-	in, toProgram := io.Pipe()
-	fromProgram, out := io.Pipe()
-	p := &program{
-		t: t, in: toProgram, lines: json.NewEncoder(toProgram), reports: make(chan report, 1000),
-		status: make(chan int, 1), record: filepath.Join(t.TempDir(), "record"), log: new(safeBuffer),
+	p := &program{t: t, cmd: exec.Command(os.Args[0]), reports: make(chan report, 1000), record: filepath.Join(t.TempDir(), "record"), log: new(bytes.Buffer)}
+	p.cmd.Env = append(os.Environ(), programEnv+"=1")
+	p.cmd.Stderr = p.log
+	var err error
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
 	}
-	go func() {
-		p.status <- serve(in, out, p.log)
-		out.Close()
-	}()
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.cmd.Process.Kill() })
+	p.lines = json.NewEncoder(p.in)
 	go func() {
 		defer close(p.reports)
-		lines := json.NewDecoder(fromProgram)
+		lines := json.NewDecoder(out)
 		for {
 			var r report
 			if lines.Decode(&r) != nil {
@@ -69,9 +61,26 @@ func runProgram(t *testing.T, cfg Config) *program {
 			p.reports <- r
 		}
 	}()
-	p.tell(order{Config: cfg.withDefaults(), Record: p.record, Within: 30 * time.Second})
+	return p
+}
+
+func runProgram(t *testing.T, cfg Config) *program {
+	t.Helper()
+	p := startProgram(t)
+	p.tell(order{Config: cfg.withDefaults(), Record: p.record, Log: "the log", Within: 30 * time.Second})
 	p.wait("the start", func(r report) bool { return r.Started })
 	return p
+}
+
+// exit waits for the end of the program and returns its status.
+func (p *program) exit() int {
+	p.t.Helper()
+	timer := time.AfterFunc(10*time.Second, func() { p.cmd.Process.Kill() })
+	defer timer.Stop()
+	for range p.reports {
+	}
+	p.cmd.Wait()
+	return p.cmd.ProcessState.ExitCode()
 }
 
 func (p *program) tell(line any) {
@@ -90,7 +99,7 @@ func (p *program) wait(what string, fits func(report) bool) report {
 		case r, ok := <-p.reports:
 			switch {
 			case !ok:
-				p.t.Fatalf("the program ended; want %s. Its log:\n%s", what, p.log)
+				p.t.Fatalf("the program ended with status %d; want %s. Its log:\n%s", p.exit(), what, p.log)
 			case fits(r):
 				return r
 			case r.Error != "":
@@ -116,8 +125,8 @@ func (p *program) stop(upTo int64) Record {
 	if r := p.do(command{Do: stop, Upto: upTo, Within: 15 * time.Second}); r.Error != "" {
 		p.t.Fatalf("stop: %s", r.Error)
 	}
-	if status := <-p.status; status != exitStopped {
-		p.t.Errorf("exit status %d, want %d", status, exitStopped)
+	if status := p.exit(); status != exitStopped {
+		p.t.Errorf("exit status %d, want %d; its log:\n%s", status, exitStopped, p.log)
 	}
 	rec, err := readRecord(p.record)
 	if err != nil {
@@ -227,8 +236,78 @@ func TestAnApplicationOnAHealthyClusterSeesNothingWrongAndLeavesNothing(t *testi
 			if len(rec.Failures) > 0 {
 				t.Errorf("%d calls failed without any fault, the first: %+v %v", len(rec.Failures), rec.Failures[0], rec.Failures[0].Err)
 			}
-			rec.Leaks.Stacks = ""
-			t.Log(len(rec.Histories), len(rec.Streams), len(rec.Sections), len(rec.Reigns), rec.Grades, rec.Moves, rec.Leaks, len(rec.Attempts))
+			checkLeaks(t, rec.Leaks)
+			for _, problem := range incomplete(rec) {
+				t.Error(problem)
+			}
 		})
 	}
+}
+
+// checkLeaks complains of what a closed client has left.
+func checkLeaks(t *testing.T, l Leaks) {
+	t.Helper()
+	if l.Goroutines[1] > l.Goroutines[0] || l.Descriptors[1] > l.Descriptors[0] || len(l.Connections) > 0 {
+		t.Errorf("leaks: goroutines %v, descriptors %v (before, after), connections %v; want as many as before and no connection. Stacks:\n%s",
+			l.Goroutines, l.Descriptors, l.Connections, l.Stacks)
+	}
+}
+
+// incomplete says what a record lacks that the load must have produced.
+func incomplete(rec Record) []string {
+	var lacks []string
+	need := func(ok bool, what string) {
+		if !ok {
+			lacks = append(lacks, "the record has no "+what)
+		}
+	}
+	kinds, swapped, absent := make(map[history.Kind]int), 0, 0
+	for _, op := range rec.Histories {
+		kinds[op.Kind]++
+		if len(op.Keys) > 1 {
+			kinds[op.Kind+" of several keys"]++
+		}
+		if op.Swapped {
+			swapped++
+		}
+		if slices.Contains(op.Found, "") {
+			absent++
+		}
+	}
+	for _, k := range []history.Kind{history.Get, history.Put, history.Delete, history.Swap} {
+		need(kinds[k] > 10 && kinds[k+" of several keys"] > 3, string(k))
+	}
+	need(swapped > 3 && swapped < kinds[history.Swap], "swaps of both answers")
+	need(absent > 3, "reads of absent keys")
+	var notices, fragments, previous int
+	for _, s := range rec.Streams {
+		for _, r := range s.Responses {
+			if len(r.Changes) == 0 {
+				notices++
+			}
+			for _, c := range r.Changes {
+				if s.Fragment && len(c.Value) > 1<<16 {
+					fragments++
+				}
+				if c.Previous != nil {
+					previous++
+				}
+			}
+		}
+		need(len(s.Responses) > 0, "responses on watch "+s.Name)
+	}
+	need(notices > 0, "progress notices")
+	need(fragments > 0, "big changes on a watch with fragments")
+	need(previous > 0, "previous values")
+	need(slices.ContainsFunc(rec.Sections, func(s history.Section) bool {
+		return s.Fence > 0 && len(s.Writes) == guardedWrites && s.Writes[0].Revision > 0
+	}), "sections with guarded writes")
+	need(slices.ContainsFunc(rec.Reigns, func(r history.Reign) bool { return r.Resigned > r.Elected }), "reigns that ended by resigning")
+	for _, c := range rec.Counts {
+		need(len(c.Acked) > 5, "increments of "+c.Caller)
+	}
+	need(rec.Official == (len(rec.Grades) == 0), "grades, or it has and is official")
+	need(slices.ContainsFunc(rec.Attempts, func(a workload.Attempt) bool { return strings.HasSuffix(a.Watch, "/shared") }), "attempt of a named stream")
+	need(!rec.Load.Began.IsZero() && rec.Load.Ended.After(rec.Load.Began), "times of the load")
+	return lacks
 }
