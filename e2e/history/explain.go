@@ -84,7 +84,7 @@ func (g *group) explainPut(t transaction, writer map[string]*Op, bad *findings) 
 			bad.add("group %s: revision %d holds writes of %s and of %s", g.name, t.revision, who(by), who(op))
 			return
 		case slices.Index(op.Keys, c.Key) != slices.Index(op.Values, c.Value):
-			bad.add("group %s: revision %d wrote %q to %q, where %s did not want it", g.name, t.revision, c.Value, c.Key, who(op))
+			bad.add("group %s: revision %d wrote %s to %q, where %s did not want it", g.name, t.revision, shown(c.Value), c.Key, who(op))
 			return
 		}
 		by = op

@@ -39,8 +39,13 @@ func at(d time.Duration) string { return d.Round(time.Microsecond).String() }
 
 // shown is a value for a reader: "" is the absence of the key.
 func shown(value string) string {
-	if value == "" {
+	const long = 60 // bytes; what is unique about a value stands at its beginning
+	switch {
+	case value == "":
 		return "nothing"
+	case len(value) > long:
+		return fmt.Sprintf("%q... (%d bytes)", value[:long], len(value))
+	default:
+		return fmt.Sprintf("%q", value)
 	}
-	return fmt.Sprintf("%q", value)
 }

@@ -35,7 +35,7 @@ func gather(ops []Op, truth Truth, bad *findings) []*group {
 		groups[op.Group].ops = append(groups[op.Group].ops, op)
 		for _, v := range op.Values {
 			if first := writer[v]; first != nil {
-				bad.add("group %s: value %q is written by %s and by %s: values must be unique", op.Group, v, who(first), who(op))
+				bad.add("group %s: value %s is written by %s and by %s: values must be unique", op.Group, shown(v), who(first), who(op))
 			}
 			writer[v] = op
 		}

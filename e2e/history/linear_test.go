@@ -11,8 +11,8 @@ import (
 )
 
 // dice are random numbers whose seed a failure prints.
-func dice(t testing.TB, n int) *rand.Rand {
-	seed := uint64(time.Now().UnixNano()) + uint64(n)
+func dice(t testing.TB) *rand.Rand {
+	seed := uint64(time.Now().UnixNano())
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("seed %d", seed)
@@ -22,8 +22,8 @@ func dice(t testing.TB, n int) *rand.Rand {
 }
 
 func TestHistoryOfACorrectStoreIsLinearizable(t *testing.T) {
-	for n := range 60 {
-		rng := dice(t, n)
+	rng := dice(t)
+	for range 60 {
 		c := crowd{groups: 1 + rng.IntN(6), callers: 1 + rng.IntN(6), ops: 30, keys: 1 + rng.IntN(4), unknown: 0.4 * rng.Float64(), refused: 0.1}
 		ops, truth := c.play(rng)
 		got := Linearizable(ops, truth, time.Minute)
@@ -39,11 +39,11 @@ func TestHistoryOfACorrectStoreIsLinearizable(t *testing.T) {
 
 func TestSearchAgreesWithTheOracleThatTriesEverything(t *testing.T) {
 	wrong := 0
+	rng := dice(t)
 	for n := range 1500 {
-		rng := dice(t, n)
 		c := crowd{groups: 1, callers: 3, ops: 2, keys: 2, unknown: 0.4}
 		ops, truth := c.play(rng)
-		if n%3 > 0 {
+		for range n % 3 * 2 {
 			garble(rng, ops)
 		}
 		want := explained(ops)
@@ -104,8 +104,8 @@ func listed(ops []Op) string {
 // of each other.
 func TestWhatTheSearchRejectsTheWalkExplains(t *testing.T) {
 	rejected := 0
-	for n := range 400 {
-		rng := dice(t, n)
+	rng := dice(t)
+	for range 400 {
 		ops, truth := crowd{groups: 1, callers: 4, ops: 8, keys: 3, unknown: 0.2}.play(rng)
 		garble(rng, ops)
 		for _, line := range Linearizable(ops, truth, 0).Violations {
@@ -312,7 +312,7 @@ func TestIllustrationShowsOperationsAndViolation(t *testing.T) {
 }
 
 func TestIllustrationOfALongGroupShowsTheViolation(t *testing.T) {
-	rng := dice(t, 0)
+	rng := dice(t)
 	ops, truth := crowd{groups: 1, callers: 5, ops: 800, keys: 3, unknown: 0.02}.play(rng)
 	i := slices.IndexFunc(ops[3000:], func(o Op) bool { return o.Kind == Get && o.Outcome == Done && o.Found[0] != "" }) + 3000
 	ops[i].Found[0] = "wrong"
@@ -340,7 +340,7 @@ func TestSearchGivesUpInTime(t *testing.T) {
 }
 
 func TestTwentyThousandOperationsAreDecidedInSeconds(t *testing.T) {
-	ops, truth := crowd{groups: 120, callers: 5, ops: 34, keys: 3, unknown: 0.25}.play(dice(t, 0))
+	ops, truth := crowd{groups: 120, callers: 5, ops: 34, keys: 3, unknown: 0.25}.play(dice(t))
 	began := time.Now()
 	got := Linearizable(ops, truth, time.Minute)
 	took := time.Since(began)

@@ -39,7 +39,7 @@ func checkOnce(bad *findings, op *Op, at map[string][]int64, arrived map[string]
 	}
 	for _, v := range op.Values {
 		if n := arrived[v]; n > 1 {
-			bad.add("%s reached servers %d times with value %q: a mutation was sent again", who(op), n, v)
+			bad.add("%s reached servers %d times with value %s: a mutation was sent again", who(op), n, shown(v))
 		}
 	}
 }

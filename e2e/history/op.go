@@ -40,7 +40,7 @@ func (op *Op) misfit() string {
 		}
 		for _, v := range op.Values {
 			if v == "" || !strings.HasPrefix(v, op.ID) {
-				return fmt.Sprintf("value %q does not begin with its id", v)
+				return fmt.Sprintf("value %s does not begin with its id", shown(v))
 			}
 		}
 	}

@@ -96,6 +96,7 @@ type Section struct {
 	Fence   int64  // create revision of that key: the fencing token
 	Asked   time.Duration
 	Entered time.Duration // 0: it never did
+	Seen    int64         // the store's revision when it entered, of Mutex.Header; 0: not noted
 	Left    time.Duration // when Unlock was called; of one that never entered: when it gave up, 0 if that was not noted
 	// Writes are the values that it put while inside, each guarded by a comparison of
 	// its key's create revision (fenced), and whether the caller saw them acknowledged.
