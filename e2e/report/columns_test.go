@@ -65,8 +65,8 @@ func TestOutlineOfEqualColumnsIsOneStep(t *testing.T) {
 func TestSumsKeepEveryCallOfTheTimeline(t *testing.T) {
 	points := []Point{{0, 1}, {99 * time.Millisecond, 2}, {100 * time.Millisecond, 4}, {950 * time.Millisecond, 8}, {time.Second, 100}, {-1, 100}}
 	for per, want := range map[int][]int{
-		1: {3, 4, 0, 0, 0, 0, 0, 0, 0, 8},
-		5: {7, 8},
+		1:  {3, 4, 0, 0, 0, 0, 0, 0, 0, 8},
+		5:  {7, 8},
 		10: {15},
 	} {
 		if got := sums(points, time.Second, per); !slices.Equal(got, want) {
