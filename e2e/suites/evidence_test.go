@@ -2,6 +2,7 @@ package suites
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quorumwise/quorumwise/e2e/app"
@@ -40,15 +41,11 @@ func sound() *Evidence {
 	for _, m := range []string{"m1", "m2", "m3"} {
 		e.Members = append(e.Members, MemberFacts{Name: m, Endpoint: address(m)})
 	}
-	for d := time.Duration(0); d <= loadEnds; d += sampleEvery {
-		e.sample(d, "m1", realetcd.Leader)
-		e.sample(d, "m3", realetcd.Quorum)
-		if d > cutAt && d < healedAt {
-			e.sample(d, "m2", realetcd.NoQuorum)
-		} else {
-			e.sample(d, "m2", realetcd.Quorum)
-		}
-	}
+	e.sample(0, "m1", realetcd.Leader)
+	e.sample(0, "m2", realetcd.Quorum)
+	e.sample(0, "m3", realetcd.Quorum)
+	e.sample(cutAt, "m2", realetcd.NoQuorum)
+	e.sample(healedAt, "m2", realetcd.Quorum)
 	e.Upto = 1
 	for d := loadBegins; d < loadEnds; d += eventEvery {
 		e.Upto++
@@ -72,13 +69,13 @@ func (e *Evidence) sample(d time.Duration, member string, s realetcd.State) {
 	e.Samples = append(e.Samples, realetcd.Sample{At: at(d), Member: member, State: s, Leader: 1, Term: 2, Shim: "serving"})
 }
 
-// setSamples changes what a member was seen as, from one moment to another.
-func (e *Evidence) setSamples(member string, from, to time.Duration, s realetcd.State) {
-	for i := range e.Samples {
-		if x := &e.Samples[i]; x.Member == member && !x.At.Before(at(from)) && x.At.Before(at(to)) {
-			x.State = s
-		}
-	}
+// seen changes what a member was seen as from one moment to another, and before and after
+// that it serves.
+func (e *Evidence) seen(member string, from, to time.Duration, s realetcd.State) {
+	e.Samples = slices.DeleteFunc(e.Samples, func(x realetcd.Sample) bool { return x.Member == member })
+	e.sample(0, member, realetcd.Quorum)
+	e.sample(from, member, s)
+	e.sample(to, member, realetcd.Quorum)
 }
 
 // record is what an application sees that leaves m2 in time.

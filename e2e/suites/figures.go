@@ -128,7 +128,6 @@ func (e *Evidence) missed(rec app.Record, w workload.WatchRecord) (lost, twice i
 // that suffered, each from its own fault on.
 func (e *Evidence) measured(rec app.Record) workload.Figures {
 	w := workload.Measure(rec.Load, rec.Trace(), e.Reference, workload.Fault{Heal: e.Heal}, app.OutcomeUnknown)
-	w.CallsBack, w.StreamsBack = e.back(rec)
 	for _, h := range e.Hurts {
 		if h.left() && e.elsewhere(h) {
 			l := e.leaving(rec, h)
@@ -158,21 +157,16 @@ func (e *Evidence) leaving(rec app.Record, h Hurt) workload.Figures {
 		workload.Fault{Address: e.endpoint(h.Member), Cut: h.From, Heal: heal}, app.OutcomeUnknown)
 }
 
-// back counts the calls and the streams that an application sent to the members that had
-// suffered, after the last heal.
-func (e *Evidence) back(rec app.Record) (calls, streams int) {
-	if e.Heal.IsZero() {
-		return 0, 0
-	}
-	for _, h := range e.Hurts {
-		for _, a := range rec.Attempts {
-			if a.Address != e.endpoint(h.Member) || !a.Began.After(e.Heal) {
-				continue
-			}
-			calls++
-			if a.Stream() {
-				streams++
-			}
+// back counts the calls and the streams that an application sent to a member that had
+// suffered, after that.
+func (e *Evidence) back(rec app.Record, h Hurt) (calls, streams int) {
+	for _, a := range rec.Attempts {
+		if h.To.IsZero() || a.Address != e.endpoint(h.Member) || !a.Began.After(h.To) || a.Began.After(e.Ended) {
+			continue
+		}
+		calls++
+		if a.Stream() {
+			streams++
 		}
 	}
 	return calls, streams

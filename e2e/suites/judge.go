@@ -11,13 +11,13 @@ import (
 	"github.com/quorumwise/quorumwise/e2e/workload"
 )
 
-const (
-	// stuckAfter is the wait that makes a control stuck: more than any election.
-	stuckAfter = 2500 * time.Millisecond
-	// returnsWithin is how long after the heal calls go to the member again at the
-	// latest: a process that was killed has to be connected to.
-	returnsWithin = 3 * time.Second
-)
+// stuckAfter is the wait that makes a control stuck: more than any election.
+const stuckAfter = 2500 * time.Millisecond
+
+// returns is how long a member must have been good, at the latest, when calls go to it
+// again. One whose process was ended has to be connected to again, and connection
+// attempts back off.
+var returns = map[Effect]time.Duration{Isolates: 2 * time.Second, Silences: 2 * time.Second, Ends: 6 * time.Second}
 
 // Verdict is what the judge says of a scenario.
 type Verdict struct {
@@ -173,18 +173,23 @@ func (e *Evidence) left() []string {
 	return append(bad, e.returned()...)
 }
 
-// returned checks that members which suffered are used again after the heal.
+// returned checks that members which suffered are used again once they are good.
 func (e *Evidence) returned() []string {
 	var bad lines
-	calls, streams := e.back(e.Ours)
-	hurt := false
+	t := truthOf(e.Samples)
+	calls, streams := 0, 0
+	due, hurt := false, false
 	for _, h := range e.Hurts {
-		hurt = hurt || h.left()
+		if h.left() {
+			c, s := e.back(e.Ours, h)
+			calls, streams, hurt = calls+c, streams+s, true
+			due = due || t.goodFor(h.Member, e.Ended) >= returns[h.Effect]
+		}
 	}
 	if e.Heal.IsZero() || !hurt {
 		return nil
 	}
-	if calls == 0 && e.Ended.Sub(e.Heal) >= returnsWithin {
+	if calls == 0 && (due || e.Scenario.Returns) {
 		bad.add("no call went to the member in %s after the heal; want some: it is good again", shown(e.Ended.Sub(e.Heal)))
 	}
 	if streams == 0 && e.Scenario.Returns {

@@ -34,7 +34,7 @@ func failing(e *Evidence, from, to time.Duration) {
 func unharmed(e *Evidence) {
 	e.Scenario.Control, e.Scenario.Budget = Unharmed, Budget{}
 	e.Hurts = nil
-	e.setSamples("m2", 0, loadEnds, realetcd.Quorum)
+	e.seen("m2", 0, loadEnds, realetcd.Quorum)
 	e.Ours.Moves = nil
 	for i := range e.Ours.Attempts {
 		if a := &e.Ours.Attempts[i]; a.Stream() && a.Began.After(at(loadBegins)) {
@@ -101,7 +101,7 @@ func TestJudgeCatchesWhatIsPlanted(t *testing.T) {
 		}, report.Failed, "false move: a watch left m3"},
 		{"an election moves a stream", func(e *Evidence) {
 			for _, m := range []string{"m1", "m3"} {
-				e.setSamples(m, 4*time.Second, 5500*time.Millisecond, realetcd.NoLeader)
+				e.seen(m, 4*time.Second, 5500*time.Millisecond, realetcd.NoLeader)
 			}
 			e.Ours.Moves = append(e.Ours.Moves, app.Move{At: at(5 * time.Second), Class: "watch", Endpoint: address("m3"), Reason: "no-quorum"})
 		}, report.Failed, "false move: a watch left m3"},
@@ -150,7 +150,7 @@ func TestJudgePassesWhatIsNobodysFault(t *testing.T) {
 	}{
 		{"nobody served a Get that failed", func(e *Evidence) {
 			for _, m := range []string{"m1", "m3"} {
-				e.setSamples(m, 4*time.Second, 5500*time.Millisecond, realetcd.NoLeader)
+				e.seen(m, 4*time.Second, 5500*time.Millisecond, realetcd.NoLeader)
 			}
 			failing(e, 4100*time.Millisecond, 5100*time.Millisecond)
 		}},
@@ -163,12 +163,12 @@ func TestJudgePassesWhatIsNobodysFault(t *testing.T) {
 		}},
 		{"an election comes before the budget", func(e *Evidence) {
 			for _, m := range []string{"m1", "m3"} {
-				e.setSamples(m, cutAt, cutAt+1500*time.Millisecond, realetcd.NoLeader)
+				e.seen(m, cutAt, cutAt+1500*time.Millisecond, realetcd.NoLeader)
 			}
 			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Address: address("m2"), Began: at(loadBegins), Ended: at(cutAt + 2200*time.Millisecond)})
 		}},
 		{"a stream leaves a member that the sampler saw bad", func(e *Evidence) {
-			e.setSamples("m3", 9*time.Second, 10*time.Second, realetcd.Mute)
+			e.seen("m3", 9*time.Second, 10*time.Second, realetcd.Mute)
 			e.Ours.Moves = append(e.Ours.Moves, app.Move{At: at(9800 * time.Millisecond), Class: "watch", Endpoint: address("m3"), Reason: "unreachable"})
 		}},
 		{"streams drift back", func(e *Evidence) {

@@ -12,7 +12,7 @@ import (
 
 const (
 	faultLasts = 5500 * time.Millisecond
-	afterwards = 3500 * time.Millisecond
+	afterwards = 4000 * time.Millisecond
 )
 
 // shims in the order of the matrix.

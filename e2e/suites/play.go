@@ -100,7 +100,7 @@ func (p *play) open(ctx context.Context) error {
 		p.st.Duration = time.Minute
 	}
 	p.tell("start " + fmt.Sprint(p.sc.Members) + " members")
-	for _, do := range []func(context.Context) error{p.startCluster, p.aim, p.observe, p.startApps} {
+	for _, do := range []func(context.Context) error{p.startCluster, p.aim, p.prepare, p.observe, p.startApps} {
 		if err := do(ctx); err != nil {
 			return err
 		}
@@ -180,6 +180,14 @@ func (p *play) aim(ctx context.Context) error {
 	return nil
 }
 
+func (p *play) prepare(ctx context.Context) error {
+	if p.sc.Prepare == nil {
+		return nil
+	}
+	p.tell("prepare")
+	return p.sc.Prepare(ctx, p.st)
+}
+
 // spared lists the members that no fault touches.
 func (p *play) spared() []*realetcd.Member {
 	if p.sc.Spared != nil {
@@ -202,6 +210,7 @@ func (p *play) observe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.st.observers = []*clientv3.Client{p.writer, watcher}
 	if p.reference, err = workload.StartReference(ctx, p.writer, watcher, eventEvery); err != nil {
 		return err
 	}

@@ -54,7 +54,14 @@ func Register() {
 
 // Run plays a scenario and judges it. What stops it from being played is in the report
 // (Broken, Skipped); an error means that ctx ended.
-func Run(ctx context.Context, sc Scenario, opts Options) (r report.Scenario, err error) {
+func Run(ctx context.Context, sc Scenario, opts Options) (report.Scenario, error) {
+	if sc.Endless {
+		return runSegments(ctx, sc, opts, run)
+	}
+	return run(ctx, sc, opts)
+}
+
+func run(ctx context.Context, sc Scenario, opts Options) (r report.Scenario, err error) {
 	sc = sc.with(opts)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)

@@ -81,6 +81,10 @@ type Scenario struct {
 	Returns bool // calls and streams must come back to the member after the heal
 	Quick   bool // part of the selection that runs on every change
 	Clock   bool // the applications have wall clocks that can be stepped
+	Endless bool // it lasts for as long as told (Options.Duration), and is judged in segments
+	// Prepare changes the cluster before the observers and the load start: all that it
+	// writes has lower revisions than what is judged.
+	Prepare func(context.Context, *Stage) error
 	// Spared lists members that the reference may be written through; nil: all that
 	// are neither Target nor Second. It is called once, before the load starts.
 	Spared func(*Stage) []*realetcd.Member
@@ -117,7 +121,7 @@ func (s Scenario) Lasts() time.Duration {
 
 // All lists every scenario, those of the matrix first.
 func All() []Scenario {
-	return slices.Concat(matrix(), doubles())
+	return slices.Concat(matrix(), doubles(), elections(), operations(), field(), versions(), soak())
 }
 
 // Match lists the scenarios whose name or suite/name fits a pattern: a glob ("leader-*",

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/quorumwise/quorumwise/e2e/app"
 	"github.com/quorumwise/quorumwise/e2e/nethosts"
 	"github.com/quorumwise/quorumwise/e2e/realetcd"
@@ -41,6 +43,8 @@ type Stage struct {
 	notes   []note
 	lifts   []lift
 	members []MemberFacts // all that ever were, in order of joining
+
+	observers []*clientv3.Client // of the reference and of the history
 }
 
 // note is a remark of a step for the timeline.
@@ -135,6 +139,14 @@ func (st *Stage) Lift(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// follow has what observes the cluster go to the members that there are now: for steps that
+// replace those it began with.
+func (st *Stage) follow() {
+	for _, cli := range st.observers {
+		cli.SetEndpoints(st.Cluster.Endpoints()...)
+	}
 }
 
 // meet files the members that joined.

@@ -1,18 +1,17 @@
 package suites
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/quorumwise/quorumwise/e2e/realetcd"
 )
 
-// stale is how long a sample is believed when no later one follows.
-const stale = time.Second
-
-// truth is what the members really were, as the sampler saw them.
-type truth map[string][]realetcd.Sample // by member, in order of time
+// truth is what the members really were, as the sampler saw them: by member, in order of
+// time, a sample where anything has changed. In between a member was as the sample before
+// says.
+type truth map[string][]realetcd.Sample
 
 func truthOf(samples []realetcd.Sample) truth {
 	t := make(truth)
@@ -28,21 +27,14 @@ func truthOf(samples []realetcd.Sample) truth {
 // good says that a member in this state serves whatever it is asked.
 func good(s realetcd.State) bool { return s == realetcd.Quorum || s == realetcd.Leader }
 
-// at is the newest sample of a member that is not after a moment; false if there is none
-// that can still be believed.
+// at is what a member was at a moment; false before it was first seen.
 func (t truth) at(member string, when time.Time) (realetcd.Sample, bool) {
 	ss := t[member]
-	i, exact := slices.BinarySearchFunc(ss, when, func(s realetcd.Sample, w time.Time) int { return s.At.Compare(w) })
-	for exact && i+1 < len(ss) && ss[i+1].At.Equal(when) {
-		i++
-	}
-	if !exact {
-		i--
-	}
-	if i < 0 || when.Sub(ss[i].At) > stale {
+	after := sort.Search(len(ss), func(i int) bool { return ss[i].At.After(when) })
+	if after == 0 {
 		return realetcd.Sample{}, false
 	}
-	return ss[i], true
+	return ss[after-1], true
 }
 
 // goodAt says that a member was seen serving at a moment.
@@ -53,45 +45,59 @@ func (t truth) goodAt(member string, when time.Time) bool {
 
 // goodThrough says that a member was seen serving at every moment between two.
 func (t truth) goodThrough(member string, from, to time.Time) bool {
-	if !t.goodAt(member, from) || !t.goodAt(member, to) {
+	if !t.goodAt(member, from) {
 		return false
 	}
 	for _, s := range t[member] {
-		if !s.At.Before(from) && !s.At.After(to) && !good(s.State) {
+		if s.At.After(from) && !s.At.After(to) && !good(s.State) {
 			return false
 		}
 	}
 	return true
 }
 
-// moments are the times of all samples between two moments, in order.
-func (t truth) moments(from, to time.Time) []time.Time {
-	var ms []time.Time
+// goodFor is for how long a member had served without a break at a moment.
+func (t truth) goodFor(member string, when time.Time) time.Duration {
+	var d time.Duration
+	for _, s := range slices.Backward(t[member]) {
+		switch {
+		case s.At.After(when):
+		case good(s.State):
+			d = when.Sub(s.At)
+		default:
+			return d
+		}
+	}
+	return d
+}
+
+// stretches parts the time between two moments where anything changed: what held at the
+// begin of one holds until the next.
+func (t truth) stretches(from, to time.Time) []time.Time {
+	begins := []time.Time{from}
 	for _, ss := range t {
 		for _, s := range ss {
-			if !s.At.Before(from) && !s.At.After(to) {
-				ms = append(ms, s.At)
+			if s.At.After(from) && s.At.Before(to) {
+				begins = append(begins, s.At)
 			}
 		}
 	}
-	slices.SortFunc(ms, time.Time.Compare)
-	return ms
+	slices.SortFunc(begins, time.Time.Compare)
+	return append(begins, to)
 }
 
 // worse returns for how long without a break, between two moments, a member did not serve
 // while another one did.
 func (t truth) worse(member string, from, to time.Time) time.Duration {
-	var longest time.Duration
-	var since time.Time
-	for _, m := range t.moments(from, to) {
-		if t.goodAt(member, m) || !t.anyGood(m, member) {
-			since = time.Time{}
+	var longest, d time.Duration
+	bounds := t.stretches(from, to)
+	for i, begin := range bounds[:len(bounds)-1] {
+		if t.goodAt(member, begin) || !t.anyGood(begin, member) {
+			d = 0
 			continue
 		}
-		if since.IsZero() {
-			since = m
-		}
-		longest = max(longest, m.Sub(since))
+		d += bounds[i+1].Sub(begin)
+		longest = max(longest, d)
 	}
 	return longest
 }
@@ -126,35 +132,22 @@ func hurtNames(hurts []Hurt, from, to time.Time) []string {
 // that the fault caused.
 const electionMost = 5 * time.Second
 
-// election is how long after a hurt began the members that are well still had not all
-// lost nor found a leader: until the last moment at which none of them served. 0: they
-// served all the time.
+// election is how long after a hurt began the members that are well had not all lost and
+// found a leader: until the last moment at which none of them served. 0: they served all
+// the time.
 func (t truth) election(h Hurt, hurts []Hurt) time.Duration {
 	end := h.From.Add(electionMost)
 	if !h.To.IsZero() && h.To.Before(end) {
 		end = h.To
 	}
 	var last time.Duration
-	for _, m := range t.moments(h.From, end) {
-		if !t.anyGood(m, hurtNames(hurts, m, m)...) {
-			last = t.next(m).Sub(h.From)
+	bounds := t.stretches(h.From, end)
+	for i, begin := range bounds[:len(bounds)-1] {
+		if !t.anyGood(begin, hurtNames(hurts, begin, begin)...) {
+			last = bounds[i+1].Sub(h.From)
 		}
 	}
 	return last
-}
-
-// next is the time of the first sample after a moment.
-func (t truth) next(when time.Time) time.Time {
-	next := when
-	for _, ss := range t {
-		i, _ := slices.BinarySearchFunc(ss, when, func(s realetcd.Sample, w time.Time) int {
-			return cmp.Or(s.At.Compare(w), -1) // after all that are equal
-		})
-		if i < len(ss) && (next.Equal(when) || ss[i].At.Before(next)) {
-			next = ss[i].At
-		}
-	}
-	return next
 }
 
 // moment is enough time for a member that serves to answer any call.
