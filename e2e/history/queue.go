@@ -34,11 +34,12 @@ type stay struct {
 
 // queue is one mutex or election with all that is known of it.
 type queue struct {
-	title   string   // "mutex x"
-	stays   []*stay  // by fence; those that never held the place come first
-	tenures []tenure // by creation
-	last    []int    // last[i]: of tenures[:i+1] the one that was deleted last
-	held    string   // the word for "held the place" in lines: entered, was elected
+	title   string           // "mutex x"
+	stays   []*stay          // by fence; those that never held the place come first
+	tenures []tenure         // by creation
+	last    []int            // last[i]: of tenures[:i+1] the one that was deleted last
+	newest  map[string]int64 // by key: when it was last created
+	held    string           // the word for "held the place" in lines: entered, was elected
 }
 
 // tenuresOf finds the lives of all keys of a queue: the keys right below prefix.
@@ -65,7 +66,7 @@ func tenuresOf(truth Truth, prefix string) []tenure {
 }
 
 func newQueue(title, held, prefix string, stays []*stay, truth Truth) *queue {
-	q := &queue{title: title, held: held, stays: stays, tenures: tenuresOf(truth, prefix)}
+	q := &queue{title: title, held: held, stays: stays, tenures: tenuresOf(truth, prefix), newest: make(map[string]int64)}
 	slices.SortStableFunc(q.stays, func(a, b *stay) int {
 		return cmp.Or(cmp.Compare(a.fence, b.fence), cmp.Compare(a.began, b.began))
 	})
@@ -75,6 +76,7 @@ func newQueue(title, held, prefix string, stays []*stay, truth Truth) *queue {
 			longest = q.last[i-1]
 		}
 		q.last = append(q.last, longest)
+		q.newest[t.key] = t.created
 	}
 	return q
 }
@@ -196,9 +198,8 @@ func until(s *stay) string {
 
 // livedOn tells whether a stay's session was alive after the stay's key was gone.
 func (q *queue) livedOn(s *stay) bool {
-	own, _ := q.own(s)
-	i, _ := slices.BinarySearchFunc(q.tenures, own.deleted, func(t tenure, deleted int64) int { return cmp.Compare(t.created, deleted) })
-	return slices.ContainsFunc(q.tenures[i:], func(t tenure) bool { return t.key == s.key })
+	own, ok := q.own(s)
+	return ok && q.newest[s.key] > own.deleted
 }
 
 // handOver says who waited for a free place longer than bound. How long it was free is
