@@ -1,0 +1,169 @@
+package suites
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"github.com/quorumwise/quorumwise/client"
+	"github.com/quorumwise/quorumwise/e2e/nethosts"
+	"github.com/quorumwise/quorumwise/e2e/workload"
+)
+
+// A bystander is a client of ours beside the two applications, for what they cannot be
+// told to do. It lives in the harness and dials from the host of our application, so
+// that whatever hits that host's network hits it too. It watches a key that it counts up.
+type bystander struct {
+	cli *client.Client
+	key string
+
+	stop  context.CancelFunc // of the writer
+	end   context.CancelFunc // of the watch
+	write sync.WaitGroup
+	read  sync.WaitGroup
+
+	seen   atomic.Int64 // version of the key that the watch has come to
+	mu     sync.Mutex
+	broken string // the first thing wrong with the watch
+}
+
+// bystanderConfig describes one. Zero: our client with all endpoints, which finds the
+// shims by itself.
+type bystanderConfig struct {
+	Endpoints []string // default those of all members
+	AutoSync  time.Duration
+	Trace     *workload.Trace // default none
+}
+
+// bystanderEvery is how often the key is counted up.
+const bystanderEvery = 100 * time.Millisecond
+
+// dialFrom makes a client's connections begin on a host.
+func dialFrom(h *nethosts.Host) grpc.DialOption {
+	return grpc.WithContextDialer(func(ctx context.Context, addr string) (conn net.Conn, err error) {
+		err = h.Do(func() error {
+			var d net.Dialer
+			conn, err = d.DialContext(ctx, "tcp", addr)
+			return err
+		})
+		return conn, err
+	})
+}
+
+// newClient is a client of ours on the host of our application.
+func newClient(st *Stage, cfg bystanderConfig) (*client.Client, error) {
+	if cfg.Endpoints == nil {
+		cfg.Endpoints = st.Cluster.Endpoints()
+	}
+	dial := []grpc.DialOption{dialFrom(st.Ours.Host)}
+	if cfg.Trace != nil {
+		dial = append(dial, cfg.Trace.DialOption())
+	}
+	return client.New(client.Config{
+		Config: clientv3.Config{Endpoints: cfg.Endpoints, AutoSyncInterval: cfg.AutoSync, Logger: zap.NewNop(), DialOptions: dial},
+		Health: client.Health{Logger: slog.New(slog.DiscardHandler)},
+	})
+}
+
+// attend starts a bystander. It is left or closed by whoever started it.
+func attend(ctx context.Context, st *Stage, cfg bystanderConfig) (*bystander, error) {
+	cli, err := newClient(st, cfg)
+	if err != nil {
+		return nil, err
+	}
+	b := &bystander{cli: cli, key: fmt.Sprintf("/bystanders/%d", time.Now().UnixNano())}
+	writing, stop := context.WithCancel(ctx)
+	watching, end := context.WithCancel(ctx)
+	b.stop, b.end = stop, end
+	events := cli.Watch(watching, b.key, clientv3.WithCreatedNotify())
+	select {
+	case <-events:
+	case <-ctx.Done():
+		return nil, errors.Join(context.Cause(ctx), b.close())
+	}
+	b.read.Go(func() { b.follow(watching, events) })
+	b.write.Go(func() { b.count(writing) })
+	return b, nil
+}
+
+// count writes whether or not the last write went through: the store says what did.
+func (b *bystander) count(ctx context.Context) {
+	for sleep(ctx, bystanderEvery) == nil {
+		put, cancel := context.WithTimeout(ctx, time.Second)
+		b.cli.Put(put, b.key, "")
+		cancel()
+	}
+}
+
+// follow checks that the key's versions come one by one: none is left out or comes twice.
+func (b *bystander) follow(ctx context.Context, events clientv3.WatchChan) {
+	for resp := range events {
+		for _, ev := range resp.Events {
+			if got, want := ev.Kv.Version, b.seen.Load()+1; got != want {
+				b.breaks(fmt.Sprintf("version %d came, want %d", got, want))
+			}
+			b.seen.Store(ev.Kv.Version)
+		}
+		if err := resp.Err(); err != nil {
+			b.breaks(fmt.Sprintf("it ended: %v", err))
+		}
+	}
+	if ctx.Err() == nil {
+		b.breaks("its channel was closed")
+	}
+}
+
+func (b *bystander) breaks(why string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.broken == "" {
+		b.broken = why
+	}
+}
+
+// endpoints that the client knows now.
+func (b *bystander) endpoints() []string { return b.cli.Endpoints() }
+
+// leave stops writing, waits for the watch to come to the end, and says what was wrong
+// with it; "" if nothing was.
+func (b *bystander) leave(ctx context.Context) (wrong string, err error) {
+	defer func() { err = errors.Join(err, b.close()) }()
+	b.stop()
+	b.write.Wait()
+	ask, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	resp, err := b.cli.Get(ask, b.key)
+	if err != nil {
+		return fmt.Sprintf("the end is not known: %v", err), nil
+	}
+	if len(resp.Kvs) == 0 {
+		return "none of its writes went through", nil
+	}
+	want := resp.Kvs[0].Version
+	for b.seen.Load() < want && sleep(ask, 20*time.Millisecond) == nil {
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if got := b.seen.Load(); b.broken == "" && got != want {
+		b.broken = fmt.Sprintf("it is silent since version %d of %d", got, want)
+	}
+	return b.broken, context.Cause(ctx)
+}
+
+func (b *bystander) close() error {
+	b.stop()
+	b.end()
+	b.write.Wait()
+	err := b.cli.Close()
+	b.read.Wait()
+	return err
+}

@@ -1,0 +1,247 @@
+package suites
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumwise/quorumwise/e2e/app"
+	"github.com/quorumwise/quorumwise/e2e/realetcd"
+	"github.com/quorumwise/quorumwise/e2e/workload"
+)
+
+// brokenClaim begins the remark of a step that found something wrong. Steps say so in
+// remarks and not in errors: an error means that the scenario could not be played.
+const brokenClaim = "violated: "
+
+// claim remarks on what does not hold.
+func (st *Stage) claim(holds bool, format string, args ...any) {
+	if !holds {
+		st.Note(brokenClaim+format, args...)
+	}
+}
+
+// brokenClaims are the violations that steps have remarked on.
+func brokenClaims(e *Evidence) []string {
+	var broken []string
+	for _, m := range e.Marks {
+		if text, ok := strings.CutPrefix(m.Text, brokenClaim); ok {
+			broken = append(broken, text)
+		}
+	}
+	return broken
+}
+
+// claims joins judges.
+func claims(judges ...func(*Evidence) []string) func(*Evidence) []string {
+	return func(e *Evidence) []string {
+		var all []string
+		for _, judge := range judges {
+			all = append(all, judge(e)...)
+		}
+		return all
+	}
+}
+
+// Grades of our client that no call may go to. The words are client.Health's.
+const (
+	gradeUnhealthy = "unhealthy"
+	gradeParked    = "parked"
+)
+
+// ejection is a time in which our client used a member for nothing.
+type ejection struct {
+	From, To time.Time // To is zero where it lasted to the end
+	Reason   string
+}
+
+// ejections are the times in which our client had given a member up. Suspicion that
+// passed is none: it moves no stream.
+func ejections(grades []app.Grade, endpoint string) []ejection {
+	var all []ejection
+	out := false
+	for _, g := range grades {
+		switch {
+		case g.Endpoint != endpoint || g.Grade == "suspect":
+		case !out && (g.Grade == gradeUnhealthy || g.Grade == gradeParked):
+			out = true
+			all = append(all, ejection{From: g.At, Reason: g.Reason})
+		case out && g.Grade != gradeUnhealthy && g.Grade != gradeParked:
+			out = false
+			all[len(all)-1].To = g.At
+		}
+	}
+	return all
+}
+
+// leftOnce demands one ejection of the target and, after the heal, one readmission.
+func leftOnce(e *Evidence) []string {
+	all := ejections(e.Ours.Grades, e.endpoint(e.Target))
+	switch {
+	case len(all) != 1:
+		return []string{fmt.Sprintf("the target was given up %d times; want once, without going up and down: %s", len(all), e.spans(all))}
+	case all[0].To.IsZero():
+		return []string{fmt.Sprintf("the target was not taken back; want it back after the heal: %s", e.spans(all))}
+	case !e.Heal.IsZero() && all[0].To.Before(e.Heal):
+		return []string{fmt.Sprintf("the target was taken back %v before the heal; want it out until it works: %s", e.Heal.Sub(all[0].To), e.spans(all))}
+	}
+	return nil
+}
+
+// nobodyLeft demands that no member is ever given up.
+func nobodyLeft(e *Evidence) []string {
+	var broken []string
+	for _, m := range e.Members {
+		if all := ejections(e.Ours.Grades, m.Endpoint); len(all) > 0 {
+			broken = append(broken, fmt.Sprintf("%s was given up, in favour of one that is no better: %s", m.Name, e.spans(all)))
+		}
+	}
+	return broken
+}
+
+// shown prints ejections in time from the begin of the timeline.
+func (e *Evidence) spans(all []ejection) string {
+	var parts []string
+	for _, out := range all {
+		to := "the end"
+		if !out.To.IsZero() {
+			to = e.clock(out.To)
+		}
+		parts = append(parts, fmt.Sprintf("%s to %s (%s)", e.clock(out.From), to, out.Reason))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// samples are those of one member between two moments, the one that held at the first
+// of them included. There is a sample where anything changed.
+func (e *Evidence) samples(member string, from, to time.Time) []realetcd.Sample {
+	var some []realetcd.Sample
+	for _, s := range truthOf(e.Samples)[member] {
+		switch {
+		case !s.At.Before(to):
+			return some
+		case !s.At.After(from):
+			s.At = from
+			some = []realetcd.Sample{s}
+		default:
+			some = append(some, s)
+		}
+	}
+	return some
+}
+
+func notServing(s realetcd.Sample) bool { return strings.HasPrefix(s.Shim, realetcd.ShimNotServing) }
+
+// sampled is how much later than the thing itself a sample may show it.
+const sampled = 250 * time.Millisecond
+
+// shimSaysNo demands that the target's shim says NOT_SERVING soon after the fault, and
+// does not take it back before the heal.
+func shimSaysNo(within time.Duration) func(*Evidence) []string {
+	return func(e *Evidence) []string {
+		during := e.samples(e.Target, e.Cut, e.Heal)
+		i := slices.IndexFunc(during, notServing)
+		if i < 0 {
+			return []string{fmt.Sprintf("the shim of %s never said NOT_SERVING while the fault lasted", e.Target)}
+		}
+		var broken []string
+		if took := during[i].At.Sub(e.Cut); took > within+sampled {
+			broken = append(broken, fmt.Sprintf("the shim of %s said NOT_SERVING after %v; want at most %v", e.Target, took, within))
+		}
+		for _, s := range during[i:] {
+			if s.Shim == realetcd.ShimServing {
+				return append(broken, fmt.Sprintf("the shim of %s said SERVING again %v after the fault, which still lasted", e.Target, s.At.Sub(e.Cut)))
+			}
+		}
+		return broken
+	}
+}
+
+// othersServe demands that all members but the target stay SERVING while the fault lasts.
+func othersServe(e *Evidence) []string {
+	var broken []string
+	for _, m := range e.Members {
+		if m.Name == e.Target {
+			continue
+		}
+		during := e.samples(m.Name, e.Cut, e.Heal)
+		if i := slices.IndexFunc(during, notServing); i >= 0 {
+			broken = append(broken, fmt.Sprintf("the shim of %s said %q %v after the fault; want SERVING throughout: it has a leader and a quorum",
+				m.Name, during[i].Shim, during[i].At.Sub(e.Cut)))
+		}
+	}
+	return broken
+}
+
+// leaderNamedAllTheSame shows that a check for a leader is not enough: the target names
+// one while its shim knows better. Where it does not, the scenario has not shown it.
+func leaderNamedAllTheSame(e *Evidence) []string {
+	if slices.ContainsFunc(e.samples(e.Target, e.Cut, e.Heal), func(s realetcd.Sample) bool { return notServing(s) && s.Leader != 0 }) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s named no leader while its shim said NOT_SERVING: this does not show that a check of leader != 0 is fooled", e.Target)}
+}
+
+// learnerUnused demands that no call and no stream went to the learner before it had
+// its vote.
+func learnerUnused(e *Evidence) []string {
+	endpoint, promoted := "", time.Time{}
+	for _, m := range e.Marks {
+		if text, ok := strings.CutPrefix(m.Text, learnerJoined); ok {
+			endpoint = text
+		}
+		if strings.HasPrefix(m.Text, learnerPromoted) {
+			promoted = e.Began.Add(m.At)
+		}
+	}
+	early := slices.ContainsFunc(e.Ours.Attempts, func(a workload.Attempt) bool { return a.Address == endpoint && a.Began.Before(promoted) })
+	later := slices.ContainsFunc(e.Ours.Attempts, func(a workload.Attempt) bool { return a.Address == endpoint && !a.Began.Before(promoted) })
+	switch {
+	case early:
+		return []string{"calls went to the learner before it had its vote; want none: it refuses them"}
+	case !later:
+		return []string{"no call went to the learner after it got its vote; want it used like the others"}
+	}
+	return nil
+}
+
+// noStreamMoved demands that no stream of ours was moved for a verdict: there was nowhere
+// better to go.
+func noStreamMoved(e *Evidence) []string {
+	var broken []string
+	for _, m := range verdicts(e.Ours.Moves) {
+		broken = append(broken, fmt.Sprintf("a %s left %s for %s at %s; want no move: the others are no better", m.Class, e.member(m.Endpoint), m.Reason, e.clock(m.At)))
+	}
+	return broken
+}
+
+// share is the least part of an even share of the streams that a member must have back.
+const share = 0.5
+
+// streamsSpread demands that at the end every member carries its share of our watch
+// streams, and that there are as many of them as at the start.
+func streamsSpread(e *Evidence) []string {
+	carried := func(at time.Time) (all int, by map[string]int) {
+		by = make(map[string]int)
+		for _, a := range e.Ours.Attempts {
+			if a.Method == workload.MethodWatch && !a.Began.After(at) && (a.Ended.IsZero() || a.Ended.After(at)) {
+				by[a.Address]++
+				all++
+			}
+		}
+		return all, by
+	}
+	before, _ := carried(e.Ours.Load.Began.Add(time.Second))
+	after, by := carried(e.Ended)
+	var broken []string
+	if before != after {
+		broken = append(broken, fmt.Sprintf("%d watch streams were open at the start and %d are at the end; want as many", before, after))
+	}
+	for _, m := range e.Members {
+		if even := float64(after) / float64(len(e.Members)); float64(by[m.Endpoint]) < share*even {
+			broken = append(broken, fmt.Sprintf("%s carries %d of %d watch streams in the end; want at least %.0f: its share comes back within the rebalance time", m.Name, by[m.Endpoint], after, share*even))
+		}
+	}
+	return broken
+}

@@ -1,0 +1,123 @@
+package suites
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumwise/quorumwise/e2e/app"
+	"github.com/quorumwise/quorumwise/e2e/realetcd"
+	"github.com/quorumwise/quorumwise/e2e/report"
+	"github.com/quorumwise/quorumwise/e2e/workload"
+)
+
+// grades of m2 as pairs of moment and grade.
+func grades(pairs ...any) []app.Grade {
+	var gs []app.Grade
+	for i := 0; i < len(pairs); i += 2 {
+		gs = append(gs, app.Grade{At: at(pairs[i].(time.Duration)), Endpoint: address("m2"), Grade: pairs[i+1].(string), Reason: "no-quorum"})
+	}
+	return gs
+}
+
+// A claim is tried on evidence in which it holds and on one in which it does not.
+type claimCase struct {
+	name  string
+	claim func(*Evidence) []string
+	plant func(*Evidence)
+	want  string // part of the violation; "" none
+}
+
+func TestClaimsFindWhatIsPlanted(t *testing.T) {
+	shim := func(member, says string, from, to time.Duration) func(*Evidence) {
+		return func(e *Evidence) {
+			e.sample(from, member, realetcd.NoQuorum)
+			e.Samples[len(e.Samples)-1].Shim = says
+			e.sample(to, member, realetcd.Quorum)
+		}
+	}
+	const no = realetcd.ShimNotServing + " (no-quorum)"
+	saysNo := shim("m2", no, cutAt+400*time.Millisecond, healedAt+time.Second)
+	ms := time.Millisecond
+	for _, c := range []claimCase{
+		{"left once", leftOnce, func(e *Evidence) {
+			e.Ours.Grades = grades(leftAt, "suspect", leftAt+300*ms, "unhealthy", healedAt+500*ms, "healthy")
+		}, ""},
+		{"never left", leftOnce, func(e *Evidence) { e.Ours.Grades = grades(leftAt, "suspect", leftAt+200*ms, "healthy") }, "given up 0 times"},
+		{"up and down", leftOnce, func(e *Evidence) {
+			e.Ours.Grades = grades(leftAt, "unhealthy", leftAt+time.Second, "healthy", leftAt+2*time.Second, "unhealthy", healedAt+500*ms, "healthy")
+		}, "given up 2 times"},
+		{"back too soon", leftOnce, func(e *Evidence) { e.Ours.Grades = grades(leftAt, "unhealthy", healedAt-time.Second, "unknown") }, "before the heal"},
+		{"never back", leftOnce, func(e *Evidence) { e.Ours.Grades = grades(leftAt, "unhealthy") }, "not taken back"},
+
+		{"nobody left", nobodyLeft, func(e *Evidence) { e.Ours.Grades = grades(leftAt, "suspect") }, ""},
+		{"somebody left", nobodyLeft, func(e *Evidence) { e.Ours.Grades = grades(leftAt, "unhealthy") }, "m2 was given up"},
+
+		{"shim says no", shimSaysNo(800 * ms), saysNo, ""},
+		{"shim says nothing", shimSaysNo(800 * ms), func(*Evidence) {}, "never said"},
+		{"shim says no too late", shimSaysNo(800 * ms), shim("m2", no, cutAt+2*time.Second, healedAt), "after 2"},
+		{"shim takes it back", shimSaysNo(800 * ms), shim("m2", no, cutAt+400*ms, healedAt-time.Second), "SERVING again"},
+
+		{"others serve", othersServe, saysNo, ""},
+		{"another does not", othersServe, shim("m3", no, leftAt, leftAt+200*ms), "the shim of m3"},
+
+		{"a leader is named", leaderNamedAllTheSame, saysNo, ""},
+		{"none is named", leaderNamedAllTheSame, func(e *Evidence) {
+			saysNo(e)
+			for i := range e.Samples {
+				e.Samples[i].Leader = 0
+			}
+		}, "named no leader"},
+
+		{"keepalives left", keepalivesLeft, func(*Evidence) {}, ""},
+		{"a keepalive stayed", keepalivesLeft, func(e *Evidence) {
+			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodKeepAlive, Address: address("m2"), Began: at(loadBegins)})
+		}, "stayed on m2"},
+
+		{"nothing moved", noStreamMoved, func(e *Evidence) { e.Ours.Moves = nil }, ""},
+		{"something moved", noStreamMoved, func(*Evidence) {}, "left m2"},
+
+		{"streams spread", streamsSpread, func(e *Evidence) {
+			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Address: address("m2"), Began: at(healedAt)},
+				workload.Attempt{Method: workload.MethodWatch, Address: address("m1"), Began: at(loadBegins), Ended: at(healedAt)})
+		}, ""},
+		{"a member got none back", streamsSpread, func(*Evidence) {}, "m2 carries 0 of"},
+		{"a stream more", streamsSpread, func(e *Evidence) {
+			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Address: address("m2"), Began: at(healedAt)})
+		}, "open at the start"},
+
+		{"learner used in time", learnerUnused, func(e *Evidence) { e.learner("m3", 0) }, ""},
+		{"learner used early", learnerUnused, func(e *Evidence) { e.learner("m3", healedAt) }, "before it had its vote"},
+		{"learner never used", learnerUnused, func(e *Evidence) { e.learner("m9", 0) }, "no call went to the learner"},
+
+		{"a remark", brokenClaims, func(e *Evidence) { e.Marks = []report.Mark{{Text: "fine"}} }, ""},
+		{"a broken claim", brokenClaims, func(e *Evidence) { e.Marks = []report.Mark{{Text: brokenClaim + "it broke"}} }, "it broke"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := sound()
+			c.plant(e)
+			got := strings.Join(c.claim(e), "; ")
+			if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+				t.Errorf("violations %q; want one with %q", got, c.want)
+			}
+		})
+	}
+}
+
+// learner has a member join at once and be promoted later. Calls went to m3 all the time.
+func (e *Evidence) learner(member string, promoted time.Duration) {
+	e.Marks = []report.Mark{{Text: learnerJoined + address(member)}, {At: promoted, Text: learnerPromoted + address(member)}}
+}
+
+func TestSuspicionThatPassedIsNoEjection(t *testing.T) {
+	ms := time.Millisecond
+	got := ejections(grades(1*ms, "healthy", 2*ms, "suspect", 3*ms, "unhealthy", 4*ms, "suspect", 5*ms, "unhealthy", 6*ms, "healthy", 7*ms, "parked"), address("m2"))
+	want := []ejection{{at(3 * ms), at(6 * ms), "no-quorum"}, {From: at(7 * ms), Reason: "no-quorum"}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := ejections(grades(1*ms, "unhealthy"), address("m1")); got != nil {
+		t.Errorf("of another member: %v, want none", got)
+	}
+}

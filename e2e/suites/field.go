@@ -1,0 +1,319 @@
+package suites
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/quorumwise/quorumwise/e2e/app"
+	"github.com/quorumwise/quorumwise/e2e/nethosts"
+	"github.com/quorumwise/quorumwise/e2e/realetcd"
+	"github.com/quorumwise/quorumwise/e2e/workload"
+)
+
+// field are cases that people who run etcd have reported, each reduced to one scenario.
+// Those that are about stored data stand in their own files.
+func field() []Scenario {
+	scs := []Scenario{
+		{
+			Name: "link-to-leader-cut", Field: []string{"F3"}, Target: Follower, Control: Stuck, Budget: noQuorum,
+			Does: "only the link between the leader and one follower is cut; the third member sees both and stays serving",
+			Steps: []Step{
+				{Text: "cut the link", Mark: Inflicted, Wait: 9 * time.Second, Do: on(first, "link")},
+				mend(afterwards),
+			},
+			Judge: claims(shimSaysNo(noQuorum.Streams), othersServe),
+		},
+		{
+			Name: "frozen-for-nine-seconds", Field: []string{"F4"}, Target: Follower, Control: Stuck, Budget: unreachable, Quick: true,
+			Does: "one member stops (SIGSTOP) for 9 s while its kernel accepts connections; it stays out until it works",
+			Steps: []Step{
+				{Text: "freeze the follower", Mark: Inflicted, Wait: 9 * time.Second, Do: on(first, "freeze")},
+				mend(8 * time.Second),
+			},
+			Judge: leftOnce,
+		},
+		{
+			Name: "host-lost-without-a-word", Field: []string{"F6"}, Target: Follower, Control: Stuck, Budget: unreachable,
+			Does: "everything between the clients and one member's host is dropped, without a FIN",
+			Steps: []Step{
+				{Text: "lose the member's host", Mark: Inflicted, Wait: 12 * time.Second, Do: on(first, "client-cut")},
+				mend(8 * time.Second),
+			},
+			Judge: leftOnce,
+		},
+		{
+			Name: "leader-disk-hangs", Field: []string{"F7"}, Target: Leader, Control: Stuck, Budget: noQuorum, Cluster: onDisks,
+			Does: "the leader's disk stops answering; Status still names it as leader, its shim does not serve",
+			Steps: []Step{
+				{Text: "stop the leader's disk", Mark: Inflicted, Wait: 9 * time.Second, Do: on(first, "disk-hang")},
+				mend(8 * time.Second),
+			},
+			Judge: claims(shimSaysNo(noQuorum.Streams), leaderNamedAllTheSame),
+		},
+		{
+			Name: "stalled-leader-keeps-acknowledging", Field: []string{"F8"}, Target: Leader, Control: Stuck, Budget: noQuorum, Cluster: onDisks,
+			Does: "a leader whose disk hangs goes on acknowledging keepalives of leases that the next leader expires; leases move in time",
+			Steps: []Step{
+				{Text: "stop the leader's disk", Mark: Inflicted, Wait: 15 * time.Second, Do: on(first, "disk-hang")},
+				mend(8 * time.Second),
+			},
+			Judge: keepalivesLeft,
+		},
+		{
+			Name: "slow-disk-then-hang", Field: []string{"F10"}, Target: Follower, Control: Open, Cluster: onDisks,
+			Does:  "one member's disk takes 0.5 to 1 s, then hangs, then recovers; it is given up once and taken back once",
+			Steps: slowThenHung(), Judge: leftOnce,
+		},
+		allFrozen(), allLate(),
+		{
+			Name: "attached-member-restarted-50-times", Field: []string{"F13"}, Target: Follower, Control: Open,
+			Does: "the member that an application is attached to is killed and started again, 50 times",
+			Steps: []Step{
+				{Text: "kill and start it, 50 times", Mark: Noted, Wait: 10 * time.Second, Do: restartTarget(50)},
+			},
+		},
+		{
+			Name: "all-gone-for-a-minute", Field: []string{"F13"}, Control: Open, App: longLeases(2 * time.Minute),
+			Does: "all endpoints are gone for 60 s; afterwards nothing is silent",
+			Steps: []Step{
+				{Text: "lose all members", Mark: Inflicted, Wait: time.Minute, Do: on(first, "client-cut-all")},
+				mend(12 * time.Second),
+			},
+		},
+		{
+			Name: "cut-until-a-snapshot", Field: []string{"F14"}, Target: Follower, Control: Stuck, Budget: noQuorum, Returns: true,
+			Does:    "a follower is cut off for so long that it needs a snapshot; watches are delivered there again",
+			Cluster: func(c *realetcd.Config) { c.SnapshotCount = 100 },
+			App:     quickReturn,
+			Steps: []Step{
+				{Text: "cut the follower from its peers", Mark: Inflicted, Wait: 20 * time.Second, Do: on(first, "cut")},
+				mend(15 * time.Second),
+				{Text: "look for the snapshot", Do: snapshotApplied},
+			},
+			Judge: brokenClaims,
+		},
+		{
+			Name: "many-watchers-members-restarted", Field: []string{"F15"}, Control: Open,
+			Does:  "300 watchers of each application; members are restarted in turn, the last one gets its share back",
+			App:   func(c *app.Config) { c.ManyWatchers, c.Rebalance = 300, 10*time.Second },
+			Steps: []Step{{Text: "restart every member in turn", Mark: Noted, Wait: 20 * time.Second, Do: restartAll}},
+			Judge: streamsSpread,
+		},
+		{
+			Name: "herd", Field: []string{"F16"}, Target: Follower, Control: Open, Shim: realetcd.ShimInProcess,
+			Does:  "200 more clients watch; one member goes, and the others refuse new calls (ResourceExhausted) for 10 s",
+			Steps: herdSteps(), App: func(c *app.Config) { c.Quiet = true },
+			Judge: brokenClaims,
+		},
+		{
+			Name: "unlock-on-a-cut-member", Field: []string{"F18"}, Target: Follower, Control: Open, Budget: noQuorum,
+			Does: "a lock is taken through a member that then loses its peers, and unlocked at once; a second client gets it",
+			App:  func(c *app.Config) { c.Locks = true },
+			Steps: []Step{
+				{Text: "lock, cut the follower from its peers, unlock", Mark: Inflicted, Wait: faultLasts, Do: unlockWhileCut},
+				mend(afterwards),
+			},
+			Judge: brokenClaims,
+		},
+	}
+	for i := range scs {
+		scs[i].Suite = "field"
+		if scs[i].Shim == realetcd.ShimNone {
+			scs[i].Shim = realetcd.ShimSidecar
+		}
+	}
+	return scs
+}
+
+func onDisks(c *realetcd.Config) { c.Disks = true }
+
+// keepalivesLeft demands that every keepalive stream of ours left the target long before
+// its lease could have expired. What the target acknowledged meanwhile counts for nothing.
+func keepalivesLeft(e *Evidence) []string {
+	const ttl = 5 * time.Second
+	endpoint := e.endpoint(e.Target)
+	var broken []string
+	for _, a := range e.Ours.Attempts {
+		if a.Method != workload.MethodKeepAlive || a.Address != endpoint || a.Began.After(e.Cut) || (!a.Ended.IsZero() && a.Ended.Before(e.Cut)) {
+			continue
+		}
+		if a.Ended.IsZero() || a.Ended.Sub(e.Cut) > ttl/2+e.election() {
+			broken = append(broken, fmt.Sprintf("a keepalive stream stayed on %s for longer than %v after its disk had stopped; its lease lives for %v", e.Target, ttl/2+e.election(), ttl))
+		}
+	}
+	return broken
+}
+
+// slowThenHung freezes the disk for 0.75 s of each second, then for good, then not at
+// all. To the clients it is one illness.
+func slowThenHung() []Step {
+	slow := Fault{Name: "disk-very-slow", Effect: Slows, Inflict: func(_ context.Context, _ *Stage, m *realetcd.Member) (lifter, error) {
+		if m.Disk() == nil {
+			return nil, &nethosts.UnavailableError{What: "a slow disk", Why: m.Name() + " has no disk of its own"}
+		}
+		stop, err := m.Disk().Slow(750*time.Millisecond, 250*time.Millisecond)
+		return func(context.Context) error { return stop() }, err
+	}}
+	return []Step{
+		{Text: "make the follower's disk take 0.5 to 1 s", Mark: Inflicted, Wait: 10 * time.Second, Do: func(ctx context.Context, st *Stage) error {
+			return st.Inflict(ctx, slow, st.Target)
+		}},
+		{Text: "stop it altogether", Mark: Noted, Wait: 10 * time.Second, Do: func(ctx context.Context, st *Stage) error {
+			return errors.Join(st.Lift(ctx), st.Inflict(ctx, FaultNamed("disk-hang"), st.Target))
+		}},
+		mend(20 * time.Second),
+	}
+}
+
+// together is how late all members are when they slow down together.
+const together = 2500 * time.Millisecond
+
+// allFrozen stops all members at once for a while, again and again: an overload that
+// hits all alike.
+func allFrozen() Scenario {
+	return Scenario{
+		Name: "all-slow-together", Field: []string{"F11"}, Control: Unharmed, App: longLeases(15 * time.Second),
+		Does: fmt.Sprintf("all members stand still for %v together, three times; nobody is given up for an equally slow one, no stream moves", together),
+		Steps: []Step{{Text: fmt.Sprintf("stop all members for %v, three times", together), Mark: Noted, Wait: 6 * time.Second, Do: func(ctx context.Context, st *Stage) error {
+			for range 3 {
+				if err := stopAll(ctx, st, together); err != nil {
+					return err
+				}
+				if err := st.Cluster.Settled(ctx, 3*time.Second); err != nil {
+					return err
+				}
+			}
+			return nil
+		}}},
+		Judge: nobodyLeft,
+	}
+}
+
+func stopAll(ctx context.Context, st *Stage, d time.Duration) error {
+	var thaws []lifter
+	thaw := func() error {
+		var errs []error
+		for _, t := range thaws {
+			errs = append(errs, t(ctx))
+		}
+		return errors.Join(errs...)
+	}
+	for _, m := range st.Cluster.Members() {
+		t, err := freeze(etcd)(ctx, st, m)
+		if err != nil {
+			return errors.Join(err, thaw())
+		}
+		thaws = append(thaws, t)
+	}
+	return errors.Join(sleep(ctx, d), thaw())
+}
+
+// allLate makes the answers of all members late, and nothing else.
+func allLate() Scenario {
+	late := Fault{Name: "answers-late", Effect: Spares, Clients: true, Inflict: func(_ context.Context, st *Stage, _ *realetcd.Member) (lifter, error) {
+		var fs []nethosts.Flow
+		for _, host := range st.Clients() {
+			for _, m := range st.Cluster.Members() {
+				fs = append(fs, nethosts.Flow{From: m.Host(), To: host})
+			}
+		}
+		return lifting(st.Lab.Delay(together, fs...))
+	}}
+	return Scenario{
+		Name: "all-answers-late", Field: []string{"F11"}, Control: Unharmed, App: longLeases(15 * time.Second),
+		Does: fmt.Sprintf("the answers of all members are %v late; nobody is given up for an equally slow one, no stream moves", together),
+		Steps: []Step{
+			{Text: "delay the answers of all members", Mark: Inflicted, Wait: 15 * time.Second, Do: func(ctx context.Context, st *Stage) error { return st.Inflict(ctx, late, nil) }},
+			mend(6 * time.Second),
+		},
+		Judge: nobodyLeft,
+	}
+}
+
+// restartTarget does not wait for anything to settle.
+func restartTarget(times int) func(context.Context, *Stage) error {
+	return func(ctx context.Context, st *Stage) error {
+		back := st.Hurt(st.Target, "killed and started", Ends)
+		for range times {
+			if err := st.Target.Kill(); err != nil {
+				return err
+			}
+			if err := st.Target.Start(ctx); err != nil {
+				return err
+			}
+			if err := sleep(ctx, time.Duration(200+st.Rand.IntN(800))*time.Millisecond); err != nil {
+				return err
+			}
+		}
+		back()
+		return nil
+	}
+}
+
+// snapshotApplied looks into the target's log: without a snapshot the scenario would
+// have shown nothing.
+func snapshotApplied(_ context.Context, st *Stage) error {
+	log, err := os.ReadFile(st.Target.Log())
+	if err != nil {
+		return err
+	}
+	st.claim(strings.Contains(string(log), "applied snapshot"), "%s caught up without a snapshot: the cut was too short, or its peers kept too many entries", st.Target.Name())
+	return nil
+}
+
+// unlockWhileCut claims that the outcome of the unlock is known or said to be unknown, and
+// that a second client gets the lock no later than its lease ends.
+func unlockWhileCut(ctx context.Context, st *Stage) error {
+	const (
+		ttl, slack = 5 * time.Second, 2 * time.Second
+		mutexKey   = "/bystanders/lock"
+	)
+	holder, err := newClient(st, bystanderConfig{Endpoints: []string{st.Target.Endpoint()}})
+	if err != nil {
+		return err
+	}
+	defer holder.Close()
+	session, err := concurrency.NewSession(holder.Client, concurrency.WithTTL(int(ttl/time.Second)))
+	if err != nil {
+		return err
+	}
+	mutex := concurrency.NewMutex(session, mutexKey)
+	if err := mutex.Lock(ctx); err != nil {
+		return err
+	}
+	holder.SetEndpoints(st.Cluster.Endpoints()...)
+	if err := st.Inflict(ctx, FaultNamed("cut"), st.Target); err != nil {
+		return err
+	}
+	cut := time.Now()
+	unlocking, cancel := context.WithTimeout(ctx, ttl)
+	defer cancel()
+	outcome := mutex.Unlock(unlocking)
+	took := time.Since(cut)
+	unknown := app.OutcomeUnknown(outcome)
+	st.claim(outcome == nil || unknown, "unlock ended with %v after %v; want it done, or an error that says that its outcome is unknown", outcome, took)
+	st.claim(took < unreachable.Streams, "unlock took %v; want less than %v: its member was cut", took, unreachable.Streams)
+	session.Orphan()
+	second, err := newClient(st, bystanderConfig{})
+	if err != nil {
+		return err
+	}
+	defer second.Close()
+	next, err := concurrency.NewSession(second.Client)
+	if err != nil {
+		return err
+	}
+	waiting, stop := context.WithTimeout(ctx, 2*ttl)
+	defer stop()
+	err = concurrency.NewMutex(next, mutexKey).Lock(waiting)
+	free := time.Since(cut)
+	st.claim(err == nil && free < ttl+slack, "a second client got the lock after %v (error %v); want it no later than the lease of %v ends", free, err, ttl)
+	st.Note("unlock: %v after %v; the lock was free after %v", outcome, took, free)
+	return next.Close()
+}
