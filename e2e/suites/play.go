@@ -55,6 +55,7 @@ type play struct {
 	ran       map[string]*app.App
 	marks     []report.Mark
 	cut, heal time.Time
+	from      int64 // revision of the first change that can be the load's
 	leaseTTL  time.Duration
 }
 
@@ -210,6 +211,11 @@ func (p *play) observe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	now, err := p.writer.Get(ctx, app.Prefix)
+	if err != nil {
+		return fmt.Errorf("revision before the load: %w", err)
+	}
+	p.from = now.Header.Revision + 1
 	p.st.observers = []*clientv3.Client{p.writer, watcher}
 	if p.reference, err = workload.StartReference(ctx, p.writer, watcher, eventEvery); err != nil {
 		return err
@@ -349,10 +355,10 @@ func (p *play) gather(ctx context.Context) (*Evidence, error) {
 		return nil, err
 	}
 	p.stopApps(ctx, ev)
-	if ev.History, err = workload.ReadHistory(ctx, p.writer); err != nil {
+	if ev.History, err = workload.ReadHistoryFrom(ctx, p.writer, p.from); err != nil {
 		return nil, err
 	}
-	if ev.Truth, err = history.ReadTruth(ctx, p.writer, app.Prefix, 1); err != nil {
+	if ev.Truth, err = history.ReadTruth(ctx, p.writer, app.Prefix, p.from); err != nil {
 		return nil, err
 	}
 	if ev.Arrived, err = p.st.Cluster.Arrived(); err != nil {

@@ -109,6 +109,12 @@ type History struct {
 // ReadHistory reads all that has happened so far, through any member that has
 // quorum.
 func ReadHistory(ctx context.Context, cli *clientv3.Client) (History, error) {
+	return ReadHistoryFrom(ctx, cli, 1)
+}
+
+// ReadHistoryFrom reads what happened from a revision on: for stores that were compacted,
+// or filled, before the load began.
+func ReadHistoryFrom(ctx context.Context, cli *clientv3.Client, revision int64) (History, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// A last write of our own marks the end: everything before it was delivered.
@@ -117,7 +123,7 @@ func ReadHistory(ctx context.Context, cli *clientv3.Client) (History, error) {
 		return History{}, fmt.Errorf("workload: history: %w", err)
 	}
 	h := History{Applied: make(map[string]int)}
-	for resp := range cli.Watch(ctx, root, clientv3.WithPrefix(), clientv3.WithRev(1)) {
+	for resp := range cli.Watch(ctx, root, clientv3.WithPrefix(), clientv3.WithRev(revision)) {
 		if err := resp.Err(); err != nil {
 			return History{}, fmt.Errorf("workload: history: %w", err)
 		}
