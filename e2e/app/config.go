@@ -109,7 +109,9 @@ func (c Config) check() error {
 		return fmt.Errorf("app: Config.Name is empty: it keeps the keys of applications apart")
 	case len(c.Endpoints) == 0:
 		return fmt.Errorf("app %s: Config.Endpoints is empty: there is nothing to connect to", c.Name)
-	case c.LeaseTTL%time.Second != 0:
+	case c.RequestTimeout < 0:
+		return fmt.Errorf("app %s: Config.RequestTimeout is %v, want none (5 s) or a positive one", c.Name, c.RequestTimeout)
+	case c.LeaseTTL < time.Second || c.LeaseTTL%time.Second != 0:
 		return fmt.Errorf("app %s: Config.LeaseTTL is %v, want whole seconds", c.Name, c.LeaseTTL)
 	default:
 		return nil

@@ -26,9 +26,9 @@ func held() holdings {
 }
 
 // leaked compares what is held now with before. What is closed may take a moment to
-// go, so it looks until nothing is left, at most for a while.
-func leaked(before holdings) Leaks {
-	const most, look = 3 * time.Second, 20 * time.Millisecond
+// go, so it looks until nothing is left, at most for so long.
+func leaked(before holdings, most time.Duration) Leaks {
+	const look = 20 * time.Millisecond
 	now := held()
 	for end := time.Now().Add(most); time.Now().Before(end); now = held() {
 		if now.goroutines <= before.goroutines && now.descriptors <= before.descriptors {

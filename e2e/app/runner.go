@@ -109,6 +109,9 @@ func (r *runner) run(ctx, setUp context.Context) error {
 	return nil
 }
 
+// goes is how long what was closed may take to go.
+const goes = 3 * time.Second
+
 // stop ends the calls, gives the watches until ctx ends to deliver what was written
 // up to then, closes the clients, and returns the record.
 func (r *runner) stop(ctx context.Context, upTo int64) Record {
@@ -128,7 +131,7 @@ func (r *runner) stop(ctx context.Context, upTo int64) Record {
 	for _, a := range r.conn.trace.Attempts(func(workload.Attempt) bool { return true }) {
 		rec.Attempts = append(rec.Attempts, r.clock.attempt(a))
 	}
-	rec.Leaks = leaked(r.before)
+	rec.Leaks = leaked(r.before, goes)
 	return rec
 }
 
