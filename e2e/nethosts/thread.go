@@ -40,9 +40,14 @@ func (n *namespace) do(f func() error) error {
 	})
 }
 
-// doOnce is do on a thread that ends afterwards, whatever f did to it.
+// doOnce is do on a thread that ends afterwards, whatever f did to it. The first
+// thread of the process cannot end: while this goroutine keeps it, another runs
+// on another.
 func (n *namespace) doOnce(f func() error) error {
 	return onThread(func() (bool, error) {
+		if unix.Gettid() == unix.Getpid() {
+			return false, n.doOnce(f)
+		}
 		if err := n.enter(); err != nil {
 			return false, err
 		}
