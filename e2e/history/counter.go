@@ -28,7 +28,7 @@ func CheckCounters(counts []Count, truth Truth) []string {
 	}
 	for _, c := range truth.Changes {
 		if counters[c.Key] != nil {
-			counters[c.Key].take(c, &bad)
+			counters[c.Key].take(c, truth, &bad)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(counters)) {
@@ -65,10 +65,10 @@ func (c *counter) add(by Count, bad *findings) {
 }
 
 // take lets one change happen.
-func (c *counter) take(change Change, bad *findings) {
+func (c *counter) take(change Change, truth Truth, bad *findings) {
 	if !c.begun {
 		c.begun = true
-		if value, known := change.before(); known {
+		if value, known := truth.before(change); known {
 			_, c.first, _ = parseCount(value)
 			c.count = c.first
 		}

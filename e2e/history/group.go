@@ -72,12 +72,12 @@ func share(groups []*group, truth Truth, bad *findings) {
 	}
 	for g, changes := range parts {
 		g.made = transactions(changes)
-		g.begin(changes)
+		g.begin(changes, truth)
 	}
 }
 
 // begin finds what the keys held before the truth begins.
-func (g *group) begin(changes []Change) {
+func (g *group) begin(changes []Change, truth Truth) {
 	seen := make([]bool, len(g.keys))
 	for _, c := range changes {
 		i, ours := g.index[c.Key]
@@ -85,7 +85,7 @@ func (g *group) begin(changes []Change) {
 			continue
 		}
 		seen[i] = true
-		if value, known := c.before(); known {
+		if value, known := truth.before(c); known {
 			g.initial[i] = value
 		}
 	}

@@ -56,7 +56,7 @@ func tenuresOf(truth Truth, prefix string) []tenure {
 		case c.Deleted && lives:
 			all[i].deleted = c.Revision
 			delete(alive, c.Key)
-		case !c.Deleted && !lives:
+		case !c.Deleted && (!lives || c.Version == 1): // the end of the one before may be missing
 			alive[c.Key] = len(all)
 			all = append(all, tenure{c.Key, c.Create, math.MaxInt64})
 		}

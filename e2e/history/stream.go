@@ -137,10 +137,7 @@ func (c *streamCheck) expect() {
 func (c *streamCheck) replaced(change Change, held map[string]previous) previous {
 	p, known := held[change.Key]
 	if !known {
-		p.value, p.known = change.before()
-	}
-	if !change.Deleted && change.Version == 1 {
-		p = previous{known: true}
+		p.value, p.known = c.truth.before(change)
 	}
 	p.optional = change.Revision-1 < c.truth.Compacted
 	return p

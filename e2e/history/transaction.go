@@ -27,14 +27,14 @@ func (t transaction) deletes() bool {
 	return !slices.ContainsFunc(t.changes, func(c Change) bool { return !c.Deleted })
 }
 
-// before is the value that a change replaced, as the store told: "" for none. It is
-// unknown when the store did not tell.
-func (c Change) before() (value string, known bool) {
+// before is the value that the first change of a key in the truth found: "" for none.
+// It is unknown where the key is older than the truth and the store did not tell.
+func (t Truth) before(c Change) (value string, known bool) {
 	switch {
+	case !c.Deleted && c.Create > t.From:
+		return "", true // it was not there when the truth begins
 	case c.Previous != nil:
 		return *c.Previous, true
-	case !c.Deleted && c.Version == 1:
-		return "", true
 	default:
 		return "", false
 	}

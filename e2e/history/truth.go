@@ -67,11 +67,12 @@ type reader struct {
 
 func (r *reader) done() bool { return r.next > r.truth.Upto }
 
-// take adds the events of one answer, which holds whole transactions.
+// take adds the events of one answer, which holds whole transactions: it must begin
+// with the next revision.
 func (r *reader) take(events []*clientv3.Event) error {
-	for _, ev := range events {
+	for i, ev := range events {
 		revision := ev.Kv.ModRevision
-		if revision != r.next && revision != r.next-1 {
+		if revision != r.next && (i == 0 || revision != r.next-1) {
 			return fmt.Errorf("history: the store's history goes from revision %d to %d", r.next-1, revision)
 		}
 		r.next = revision + 1
