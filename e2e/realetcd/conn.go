@@ -67,10 +67,10 @@ func (m *Member) ask(ctx context.Context) (claim, error) {
 	return claim{s.GetHeader().GetMemberId(), s.GetLeader(), s.GetRaftTerm(), s.GetIsLearner()}, nil
 }
 
-// prove completes a linearizable read through the member.
-func (m *Member) prove(ctx context.Context) error {
-	_, err := pb.NewKVClient(m.conn).Range(ctx, &pb.RangeRequest{Key: []byte(proofKey), KeysOnly: true})
-	return err
+// prove completes a linearizable read through the member, and returns the term of that moment.
+func (m *Member) prove(ctx context.Context) (term uint64, err error) {
+	r, err := pb.NewKVClient(m.conn).Range(ctx, &pb.RangeRequest{Key: []byte(proofKey), KeysOnly: true})
+	return r.GetHeader().GetRaftTerm(), err
 }
 
 // poll calls done every so often until it returns true or ctx ends; the error then says what was

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -43,6 +44,8 @@ func parseEmbedded(args []string) (*embed.Config, embeddedFlags, error) {
 	var own embeddedFlags
 	cfg := embed.NewConfig()
 	fs := flag.NewFlagSet(memberProgram, flag.ContinueOnError)
+	fs.SetOutput(io.Discard) // the error says it; the defaults of all flags are of no use
+	fs.Usage = func() {}
 	cfg.AddFlags(fs)
 	fs.StringVar(&cfg.ClusterState, "initial-cluster-state", cfg.ClusterState, "")
 	fs.StringVar(&own.arrivals, "harness-arrivals", "", "")

@@ -151,7 +151,7 @@ func (c *Cluster) unsettled(ctx context.Context) error {
 		case m.isLearner():
 			return nil
 		}
-		if err := m.prove(ctx); err != nil {
+		if _, err := m.prove(ctx); err != nil {
 			return fmt.Errorf("%s has no quorum: %w", m.name, err)
 		}
 		return m.shimServes(ctx)

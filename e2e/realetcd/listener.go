@@ -55,8 +55,7 @@ func (l *listener) follow(ctx context.Context, address string) {
 	ctx, l.cancel = context.WithCancel(ctx)
 	l.news.Store(&healthsvc.News{})
 	cfg := healthsvc.FollowConfig{
-		Poll:   250 * time.Millisecond,
-		Expire: 2 * askTimeout,
+		Expire: time.Second, // two polls
 		Nudge:  l.nudge,
 		Tell:   func(n healthsvc.News) { l.news.Store(&n) },
 	}

@@ -36,6 +36,7 @@ type Member struct {
 	binary  string // "": not needed yet
 	kind    Shim
 	etcd    *nethosts.Process // the last one that was started
+	logged  int64             // bytes in Log when it was
 	shim    *nethosts.Process // likewise
 }
 
@@ -168,6 +169,10 @@ func (m *Member) Launch(ctx context.Context) error {
 }
 
 func (m *Member) launchEtcd(ctx context.Context) error {
+	var logged int64
+	if info, err := os.Stat(m.Log()); err == nil {
+		logged = info.Size()
+	}
 	var p *nethosts.Process
 	var err error
 	if m.ShimKind() == ShimInProcess {
@@ -191,7 +196,7 @@ func (m *Member) launchEtcd(ctx context.Context) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.etcd = p
+	m.etcd, m.logged = p, logged
 	return nil
 }
 
@@ -227,14 +232,15 @@ func (m *Member) WaitServes(ctx context.Context) error {
 		if _, err := m.ask(ctx); err != nil || m.isLearner() {
 			return err
 		}
-		return m.prove(ctx)
+		_, err := m.prove(ctx)
+		return err
 	})
 }
 
 // await tries until it succeeds; it gives up when ctx or the process ends.
 func (m *Member) await(ctx context.Context, what string, try func(context.Context) error) error {
 	m.mu.Lock()
-	p := m.etcd
+	p, logged := m.etcd, m.logged
 	m.mu.Unlock()
 	if p == nil {
 		return fmt.Errorf("realetcd: %s was not started", m.name)
@@ -246,7 +252,7 @@ func (m *Member) await(ctx context.Context, what string, try func(context.Contex
 	go func() {
 		select {
 		case <-p.Done():
-			cancel(fmt.Errorf("it ended (%v): %s", p.Err(), tail(m.Log())))
+			cancel(fmt.Errorf("it ended (%v): %s", p.Err(), excerpt(m.Log(), logged)))
 		case <-over:
 		}
 	}()
@@ -258,15 +264,19 @@ func (m *Member) await(ctx context.Context, what string, try func(context.Contex
 	})
 }
 
-// tail is the end of a log, for errors.
-func tail(path string) string {
-	const most = 600
+// excerpt is how a log goes on after some bytes, for errors: the beginning, where the Go flag
+// package complains, and the end, where everything else does.
+func excerpt(path string, after int64) string {
+	const first, last = 200, 600
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}
-	data = data[max(0, len(data)-most):]
-	return fmt.Sprintf("%s ends with %q", path, data)
+	data = data[min(after, int64(len(data))):]
+	if len(data) > first+last {
+		return fmt.Sprintf("%s: %q ... %q", path, data[:first], data[len(data)-last:])
+	}
+	return fmt.Sprintf("%s: %q", path, data)
 }
 
 // Stop ends the sidecar in order, then the member: SIGTERM, and SIGKILL when ctx

@@ -19,7 +19,7 @@ type Sampler struct {
 }
 
 // StartSampler asks every member every so often (default 100 ms), members that join
-// later too, and removed ones no more.
+// later too, and removed ones until they have stopped.
 func StartSampler(ctx context.Context, c *Cluster, every time.Duration) *Sampler {
 	if every <= 0 {
 		every = 100 * time.Millisecond
@@ -62,7 +62,7 @@ func (s *Sampler) attend(ctx context.Context, c *Cluster, every time.Duration) {
 			}
 		}
 		for m, cancel := range observed {
-			if !slices.Contains(present, m) {
+			if !slices.Contains(present, m) && !m.Running() {
 				cancel()
 				delete(observed, m)
 			}
@@ -85,7 +85,7 @@ func (s *Sampler) observe(ctx context.Context, m *Member, every time.Duration) {
 	var last Sample
 	for {
 		ear.attend(ctx)
-		now := m.sample(ctx)
+		now := m.sample(ctx, last)
 		if ctx.Err() != nil { // the answer may be the context's
 			break
 		}
@@ -112,9 +112,9 @@ func (s *Sampler) add(sample Sample) {
 	s.samples = append(s.samples, sample)
 }
 
-// sample asks what the member is, not its shim. It takes askTimeout at most. The moment
-// is that of the question: an answer that does not come was already missing then.
-func (m *Member) sample(ctx context.Context) Sample {
+// sample asks what the member is, not its shim, in at most twice askTimeout. The moment is that of
+// the question: an answer that does not come was already missing then.
+func (m *Member) sample(ctx context.Context, last Sample) Sample {
 	s := Sample{At: time.Now(), Member: m.name}
 	p := m.Etcd()
 	switch {
@@ -125,19 +125,36 @@ func (m *Member) sample(ctx context.Context) Sample {
 		s.State = Frozen
 		return s
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	said, err := m.ask(ctx)
-	if err == nil {
+	proof := errNotAsked
+	if last.State == Quorum || last.State == Leader {
+		var term uint64
+		if term, proof = m.proveSoon(ctx); proof == nil && term == last.Term {
+			s.State, s.Leader, s.Term = last.State, last.Leader, last.Term // a term has one leader
+			return s
+		}
+	}
+	said, mute := m.askSoon(ctx)
+	if mute == nil {
 		s.Leader, s.Term = said.leader, said.term
 	}
-	proof := errNotAsked
-	if err == nil && said.leader != 0 && !said.learner {
-		proof = m.prove(ctx)
+	if mute == nil && proof == errNotAsked && said.leader != 0 && !said.learner {
+		_, proof = m.proveSoon(ctx)
 	}
-	s.State = judge(said, err, proof)
+	s.State = judge(said, mute, proof)
 	if s.State == Mute && !m.Running() { // it ended while we asked
 		s.State = Stopped
 	}
 	return s
+}
+
+func (m *Member) proveSoon(ctx context.Context) (term uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return m.prove(ctx)
+}
+
+func (m *Member) askSoon(ctx context.Context) (claim, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return m.ask(ctx)
 }

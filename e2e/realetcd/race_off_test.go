@@ -1,0 +1,5 @@
+//go:build !race
+
+package realetcd
+
+const raceEnabled = false

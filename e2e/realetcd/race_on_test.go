@@ -1,0 +1,6 @@
+//go:build race
+
+package realetcd
+
+// raceEnabled: the race detector multiplies what code costs.
+const raceEnabled = true

@@ -1,0 +1,159 @@
+package realetcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/quorumwise/quorumwise/e2e/nethosts"
+)
+
+// during returns the samples of a member that stood at some time between two moments.
+func during(samples []Sample, member string, from, to time.Time) []Sample {
+	var of []Sample
+	for _, s := range samples {
+		if s.Member != member || s.At.After(to) {
+			continue
+		}
+		if !s.At.After(from) {
+			of = of[:0] // superseded before
+		}
+		of = append(of, s)
+	}
+	return of
+}
+
+func states(samples []Sample) string {
+	var b strings.Builder
+	for _, s := range samples {
+		fmt.Fprintf(&b, "%s %s %x/%d shim %s; ", s.At.Format("05.000"), s.State, s.Leader, s.Term, s.Shim)
+	}
+	return b.String()
+}
+
+// latest is a member's newest sample.
+func (s *Sampler) latest(member string) Sample {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sample := range slices.Backward(s.samples) {
+		if sample.Member == member {
+			return sample
+		}
+	}
+	return Sample{}
+}
+
+func TestSamplerTellsWhatMembersAreUnderFaults(t *testing.T) {
+	ctx := within(t, 50*time.Second)
+	c := started(ctx, t, Config{Shim: ShimSidecar})
+	leader := must1(c.Leader(ctx))(t)
+	followers := must1(c.Followers(ctx))(t)
+	victim, witness := followers[0], followers[1]
+	s := StartSampler(ctx, c, 0)
+
+	type phase struct {
+		name     string
+		from, to time.Time
+	}
+	var phases []phase
+	// play acts, waits until the sampler says so of the victim, and sees to it that it says so on.
+	play := func(name, shim string, state State, act func() error) {
+		t.Helper()
+		must(t, act())
+		matches := func(s Sample) bool { return s.State == state && strings.HasPrefix(s.Shim, shim) }
+		err := poll(ctx, 10*time.Millisecond, name, func() (bool, error) {
+			got := s.latest(victim.name)
+			return matches(got), fmt.Errorf("%s, shim %s", got.State, got.Shim)
+		})
+		must(t, err)
+		from := time.Now()
+		time.Sleep(300 * time.Millisecond)
+		if got := s.latest(victim.name); !matches(got) {
+			t.Errorf("%s: %s, shim %s soon after; want %s, shim %s", name, got.State, got.Shim, state, shim)
+		}
+		phases = append(phases, phase{name, from, time.Now()})
+	}
+	var cut *nethosts.Fault
+	play("whole", ShimServing, Quorum, func() error { return nil })
+	play("cut from its peers", "not-serving (no-quorum)", NoQuorum, func() error { cut = cutPeers(t, c, victim); return nil })
+	play("cut for long", "not-serving (no-", NoLeader, func() error { return nil })
+	play("healed", ShimServing, Quorum, func() error { return cut.Lift() })
+	play("frozen", ShimNotServing, Frozen, func() error { return victim.Etcd().Freeze() })
+	play("thawed, its shim frozen", ShimSilent, Quorum, func() error {
+		return errors.Join(victim.Etcd().Thaw(), victim.Shim().Freeze())
+	})
+	play("killed, its shim too", ShimAbsent, Stopped, func() error { return errors.Join(victim.Kill(), victim.KillShim()) })
+	play("started", ShimServing, Quorum, func() error { return victim.Start(ctx) })
+	samples := s.Stop()
+
+	for _, p := range phases {
+		for other, want := range map[*Member]State{leader: Leader, witness: Quorum} {
+			got := during(samples, other.name, p.from, p.to)
+			if len(got) == 0 || slices.ContainsFunc(got, func(s Sample) bool { return s.State != want || s.Shim != ShimServing }) {
+				t.Errorf("%s: %s, a witness: %s; want %s: one member must not delay another's", p.name, other.name, states(got), want)
+			}
+		}
+	}
+	if !slices.IsSortedFunc(samples, func(a, b Sample) int { return a.At.Compare(b.At) }) {
+		t.Error("samples are not in order of time")
+	}
+	if len(samples) > 200 {
+		t.Errorf("%d samples for a few changes", len(samples))
+	}
+}
+
+func TestSamplerFollowsTheMembership(t *testing.T) {
+	ctx := within(t, 30*time.Second)
+	c := started(ctx, t, Config{Members: 3, Shim: ShimInProcess})
+	s := StartSampler(ctx, c, 50*time.Millisecond)
+	m := must1(c.AddLearner(ctx))(t)
+	time.Sleep(500 * time.Millisecond)
+	must(t, c.Remove(ctx, m))
+	time.Sleep(200 * time.Millisecond)
+	var of []State
+	for _, sample := range s.Stop() {
+		if sample.Member == m.name {
+			of = append(of, sample.State)
+		}
+	}
+	if !slices.Contains(of, Learner) || of[len(of)-1] != Stopped {
+		t.Errorf("states of a learner that was removed: %v; want learner, and stopped at last", of)
+	}
+}
+
+func TestSamplerIsCheapAndLeavesNothing(t *testing.T) {
+	ctx := within(t, 30*time.Second)
+	c := started(ctx, t, Config{Members: 5, Shim: ShimSidecar})
+	must(t, c.Member("m5").Etcd().Freeze())
+	standing := goleak.IgnoreCurrent()
+	const lasts = 3 * time.Second
+	before := used(t)
+	s := StartSampler(context.WithoutCancel(ctx), c, 0)
+	time.Sleep(lasts)
+	began := time.Now()
+	s.Stop()
+	if took := time.Since(began); took > askTimeout+200*time.Millisecond {
+		t.Errorf("Stop took %v", took)
+	}
+	spent := used(t) - before
+	t.Logf("%.1f%% of a core", 100*spent.Seconds()/lasts.Seconds())
+	if limit := lasts * 3 / 100; spent > limit && !raceEnabled {
+		t.Errorf("five members for %v cost %v of processor time; want below %v", lasts, spent, limit)
+	}
+	goleak.VerifyNone(t, standing)
+}
+
+// used is the processor time of this process so far.
+func used(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
