@@ -43,7 +43,7 @@ func TestAnApplicationLeavesAMemberThatIsCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec := p.stop(upTo)
-	if bad := judge(t, c, rec, upTo); len(bad) > 0 {
+	if bad := judge(t, c.cli, rec, upTo); len(bad) > 0 {
 		t.Errorf("violations: %q", bad)
 	}
 	checkLeaks(t, rec.Leaks)
@@ -184,7 +184,7 @@ func TestAFrozenProcessRecordsItsOwnSilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec := p.stop(upTo)
-	if bad := judge(t, c, rec, upTo); len(bad) > 0 {
+	if bad := judge(t, c.cli, rec, upTo); len(bad) > 0 {
 		t.Errorf("violations: %q", bad)
 	}
 	f := workload.Measure(rec.Load, rec.Trace(), c.ref.Events(), workload.Fault{}, OutcomeUnknown)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -106,7 +107,9 @@ func (p *program) wait(what string, fits func(report) bool) report {
 				p.t.Fatalf("the program says %q; want %s", r.Error, what)
 			}
 		case <-timeout:
-			p.t.Fatalf("no word from the program; want %s", what)
+			p.cmd.Process.Signal(syscall.SIGQUIT) // its log ends with its stacks
+			p.exit()
+			p.t.Fatalf("no word from the program; want %s. Its log:\n%s", what, p.log)
 		}
 	}
 }
@@ -177,15 +180,15 @@ func everything(c *servers, v *cluster.View, official bool) Config {
 }
 
 // judge returns the violations in a record.
-func judge(t *testing.T, c *servers, rec Record, upTo int64) []string {
+func judge(t *testing.T, cli *clientv3.Client, rec Record, upTo int64) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	truth, err := history.ReadTruth(ctx, c.cli, Prefix, 1)
+	truth, err := history.ReadTruth(ctx, cli, Prefix, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	past, err := workload.ReadHistory(ctx, c.cli)
+	past, err := workload.ReadHistory(ctx, cli)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +233,7 @@ func TestAnApplicationOnAHealthyClusterSeesNothingWrongAndLeavesNothing(t *testi
 				t.Fatal(err)
 			}
 			rec := p.stop(upTo)
-			if bad := judge(t, c, rec, upTo); len(bad) > 0 {
+			if bad := judge(t, c.cli, rec, upTo); len(bad) > 0 {
 				t.Errorf("violations without any fault: %q", bad)
 			}
 			if len(rec.Failures) > 0 {

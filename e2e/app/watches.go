@@ -157,6 +157,8 @@ func (w *watches) open(ctx context.Context, want want) error {
 		Puts: !want.noPuts, Deletes: !want.noDels, PrevKV: want.prevKV, Fragment: want.fragment, Progress: true,
 	}}
 	wctx, cancel := context.WithCancel(w.named(want.stream))
+	// Watch itself waits, without a deadline, until its stream is open.
+	standing := context.AfterFunc(ctx, cancel)
 	ch := w.cli.Watch(wctx, want.key, want.options(w.from)...)
 	select {
 	case resp, ok := <-ch:
@@ -167,6 +169,9 @@ func (w *watches) open(ctx context.Context, want want) error {
 	case <-ctx.Done():
 		cancel()
 		return fmt.Errorf("watch %s was not created: %w", t.rec.Name, context.Cause(ctx))
+	}
+	if !standing() {
+		return fmt.Errorf("watch %s was created too late: %w", t.rec.Name, context.Cause(ctx))
 	}
 	w.mu.Lock()
 	w.taps = append(w.taps, t)
