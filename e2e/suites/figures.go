@@ -1,7 +1,9 @@
 package suites
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorumwise/quorumwise/e2e/app"
@@ -15,40 +17,57 @@ type call struct {
 	class    string // get, put, txn, delete
 	from, to time.Time
 	failed   bool // with an error that does not leave the outcome of a mutation open
-	unknown  bool
+	unknown  bool // with one that does
+	gaveUp   bool // the caller's own deadline ended it
 }
 
 func (c call) took() time.Duration { return c.to.Sub(c.from) }
 
 // calls are those of an application's load and of its histories that ended after a
-// moment, or never did.
+// moment, or never did. Those that the end of the load cut short are left out.
 func calls(rec app.Record, after time.Time) []call {
 	var cs []call
-	file := func(c call) {
-		if !c.to.Before(after) {
+	file := func(c call, err string) {
+		c.gaveUp = strings.Contains(err, context.DeadlineExceeded.Error())
+		cutShort := strings.Contains(err, context.Canceled.Error()) && c.to.After(rec.Load.Ended.Add(-atOnce))
+		if !c.to.Before(after) && !cutShort {
 			cs = append(cs, c)
 		}
 	}
 	for class, ops := range map[string][]workload.Op{"get": rec.Load.Gets, "put": rec.Load.Puts} {
 		for _, op := range ops {
-			c := call{class: class, from: op.Began, to: op.Ended, failed: op.Err != nil}
-			if op.Ended.IsZero() {
-				c.to = rec.Load.Ended
-			}
-			if class != "get" && op.Err != nil && app.OutcomeUnknown(op.Err) {
-				c.failed, c.unknown = false, true
-			}
-			file(c)
+			file(loadCall(class, op, rec.Load.Ended), text(op.Err))
 		}
 	}
 	for _, op := range rec.Histories {
 		file(call{
 			class: classOf(op), from: rec.Zero.Add(op.Call), to: rec.Zero.Add(op.Return),
-			failed:  op.Outcome == history.Refused || op.Outcome == history.Unknown && op.Kind == history.Get,
-			unknown: op.Outcome == history.Unknown && op.Kind != history.Get,
-		})
+			failed:  op.Outcome == history.Refused,
+			unknown: op.Outcome == history.Unknown,
+		}, op.Error)
 	}
 	return cs
+}
+
+// atOnce is within what a load that is told to end has cut its calls short.
+const atOnce = 100 * time.Millisecond
+
+func loadCall(class string, op workload.Op, ended time.Time) call {
+	c := call{class: class, from: op.Began, to: op.Ended, failed: op.Err != nil}
+	if op.Ended.IsZero() {
+		c.to = ended
+	}
+	if class != "get" && op.Err != nil && app.OutcomeUnknown(op.Err) {
+		c.failed, c.unknown = false, true
+	}
+	return c
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 func classOf(op history.Op) string {

@@ -112,34 +112,46 @@ func (v *Verdict) note(format string, args ...any) {
 }
 
 // served says what the user of our client must not have noticed: calls that failed for
-// certain although another member would have served them.
+// certain although another member would have served them. A caller with less patience than
+// the budget has given up before it could be helped.
 func (e *Evidence) served() []string {
 	var bad lines
 	t := truthOf(e.Samples)
-	n, failed := make(map[string]int), make(map[string]int)
+	n, failed, first := make(map[string]int), make(map[string]int), make(map[string]call)
 	for _, c := range calls(e.Ours, e.Ours.Load.Began) {
 		n[c.class]++
-		if c.failed && t.servable(e.Hurts, c.from, c.to) {
-			failed[c.class]++
+		if !c.failed || c.gaveUp && c.took() < patience+e.Scenario.Budget.Calls || !t.servable(e.Hurts, c.from, c.to) {
+			continue
+		}
+		if failed[c.class]++; failed[c.class] == 1 {
+			first[c.class] = c
 		}
 	}
 	for _, class := range sorted(failed) {
-		bad.add("%d of %d %ss failed while another member served: %s", failed[class], n[class], class, e.errors(class))
+		bad.add("%d of %d %ss failed while another member served, the first from %s to %s; errors: %s", failed[class], n[class], class,
+			e.clock(first[class].from), e.clock(first[class].to), e.errors(class))
 	}
 	return bad
 }
+
+// patience is how long a caller must have waited, besides the budget of calls, before it
+// could say that it was not helped.
+const patience = 500 * time.Millisecond
 
 // errors are those of a class of calls of ours, with how often each was seen.
 func (e *Evidence) errors(class string) string {
 	n := make(map[string]int)
 	for _, f := range e.Ours.Failures {
-		if f.Class == class || class == "txn" && f.Class == "swap" {
+		if f.Class == class || class == "txn" {
 			n[f.Err.Error()]++
 		}
 	}
 	var text lines
 	for _, err := range sorted(n) {
 		text.add("%d times %q", n[err], err)
+	}
+	if len(text) == 0 {
+		return "not filed"
 	}
 	return text.join(", ", 3)
 }
@@ -162,7 +174,7 @@ func (e *Evidence) left() []string {
 			{"the last read on " + h.Member + " ended", f.LastRead, e.Scenario.Budget.Calls},
 			{"the last stream left " + h.Member, f.LastStream, e.Scenario.Budget.Streams},
 		} {
-			if limit := b.max + election; b.max > 0 && b.got > limit {
+			if limit := b.max + election; b.max > 0 && b.got > limit+grain(election) {
 				bad.add("%s %s after %s; want at most %s (%s after the election)", b.what, shown(b.got), h.What, shown(limit), shown(b.max))
 			}
 		}
@@ -171,6 +183,15 @@ func (e *Evidence) left() []string {
 		bad.add("the watches fell behind by %s; want at most %s", shown(lag), shown(e.Scenario.Budget.Lag+e.election()))
 	}
 	return append(bad, e.returned()...)
+}
+
+// grain is how much later than the sampler saw it an election may have ended: a question
+// that was asked before is answered after.
+func grain(election time.Duration) time.Duration {
+	if election == 0 {
+		return 0
+	}
+	return sampleEvery
 }
 
 // returned checks that members which suffered are used again once they are good.
