@@ -52,10 +52,10 @@ func (ax logAxis) dots(f faultFigures) template.HTML {
 	}
 	for _, d := range distinct(f.ours.silence) {
 		s.raw(`<circle class="ours" cx="`, num(ax.x(d)), `" cy="7" r="3.2"`)
-		s.end("circle", "ours: "+shown(d))
+		s.end("circle", "ours: "+Shown(d))
 	}
 	for _, d := range distinct(f.control.silence) {
-		s.path("control", fmt.Sprintf("M%s 15l4 4-4 4-4-4z", num(ax.x(d))), "", "official client: "+shown(d))
+		s.path("control", fmt.Sprintf("M%s 15l4 4-4 4-4-4z", num(ax.x(d))), "", "official client: "+Shown(d))
 	}
 	s.raw(`</svg>`)
 	return template.HTML(s.out.String()) //nolint:gosec // svg escapes every text

@@ -129,6 +129,9 @@ func newPage(r Run) page {
 
 func (r Run) verdict() string {
 	n := len(r.Scenarios)
+	if r.Ended != "" {
+		return fmt.Sprintf("Ended early, after %d scenarios: %d passed, %d failed", n, r.Count(Passed), n-r.Count(Passed)-r.Count(Skipped))
+	}
 	switch {
 	case n == 0:
 		return "Nothing was played"
@@ -156,6 +159,7 @@ func (r Run) facts() []fact {
 	}
 	fs := []fact{
 		{"Repeat", r.Command},
+		{"Ended early", r.Ended},
 		{"Seed", strconv.FormatInt(r.Seed, 10)},
 		{"Played", r.Began.Format("2006-01-02 15:04:05 MST") + ", " + took(r.Took)},
 		{"Versions", strings.Join(versions, ", ")},
@@ -215,11 +219,11 @@ func newPageScenario(sc Scenario, id string) pageScenario {
 	ps.Silence, ps.Call = summary(sc.ours())
 	ps.Quiet, ps.ControlCall = summary(sc.control())
 	for _, m := range sc.Marks {
-		ps.Marks = append(ps.Marks, pageMark{markClass(m.Kind), markGlyph(m.Kind), shown(m.At), clean(m.Text)})
+		ps.Marks = append(ps.Marks, pageMark{markClass(m.Kind), markGlyph(m.Kind), Shown(m.At), clean(m.Text)})
 	}
 	ps.Names, ps.Figures, ps.Calls = sc.figureRows()
 	if sc.Lateness.Worst > 0 {
-		ps.Lateness = fmt.Sprintf("the machine woke a sleeping goroutine %s late as a rule, %s at worst", shown(sc.Lateness.Typical), shown(sc.Lateness.Worst))
+		ps.Lateness = fmt.Sprintf("the machine woke a sleeping goroutine %s late as a rule, %s at worst", Shown(sc.Lateness.Typical), Shown(sc.Lateness.Worst))
 	}
 	for _, f := range sc.Files {
 		ps.Files = append(ps.Files, File{clean(f.Name), clean(f.Path)})
@@ -268,4 +272,4 @@ func summary(a App, ok bool) (silence, call cell) {
 	return duration(a.Figures.Silence), call
 }
 
-func duration(d time.Duration) cell { return cell{shown(d), d == Never} }
+func duration(d time.Duration) cell { return cell{Shown(d), d == Never} }

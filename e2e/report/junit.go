@@ -138,7 +138,7 @@ func (sc Scenario) prose() string {
 	for _, a := range sc.Apps {
 		f := a.Figures
 		lines = append(lines, fmt.Sprintf("%s: silence %s, slowest call %s, %d failed, %d unknown, %d of %d leases lost",
-			a.Name, shown(f.Silence), shown(f.slowest()), f.failed(), f.Unknown, f.LeasesLost, f.Leases))
+			a.Name, Shown(f.Silence), Shown(f.slowest()), f.failed(), f.Unknown, f.LeasesLost, f.Leases))
 	}
 	if sc.Command != "" {
 		lines = append(lines, "repeat: "+sc.Command)

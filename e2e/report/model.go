@@ -10,6 +10,7 @@ type Run struct {
 	Took      time.Duration
 	Versions  []Version // of what took part
 	Machine   string    // cores, memory, kernel
+	Ended     string    // why before its end; "" is that all was played
 	Scenarios []Scenario
 }
 

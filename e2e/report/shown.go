@@ -23,8 +23,8 @@ func seconds(d time.Duration) string {
 	}
 }
 
-// shown shows a duration with its unit.
-func shown(d time.Duration) string {
+// Shown shows a duration with its unit; Never is "never".
+func Shown(d time.Duration) string {
 	if d == Never {
 		return "never"
 	}

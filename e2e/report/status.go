@@ -16,9 +16,9 @@ func (r Run) Count(s Status) int {
 
 // OK says whether every scenario passed, or was skipped for a reason that is told.
 // Void and broken scenarios have shown nothing, so they are not OK. Nor is a run of
-// none.
+// none, or one that did not come to its end.
 func (r Run) OK() bool {
-	return len(r.Scenarios) > 0 && r.Count(Passed)+r.Count(Skipped) == len(r.Scenarios)
+	return r.Ended == "" && len(r.Scenarios) > 0 && r.Count(Passed)+r.Count(Skipped) == len(r.Scenarios)
 }
 
 // Why is what there is to say about how the scenario ended, in one line; "" if it

@@ -324,7 +324,7 @@ func joined(spans []Span) []Span {
 }
 
 func (t *timeline) tip(row, word string, s Span) string {
-	text := fmt.Sprintf("%s: %s from %s to %s, for %s", row, word, t.moment(s.From), t.moment(s.To), shown(s.To-s.From))
+	text := fmt.Sprintf("%s: %s from %s to %s, for %s", row, word, t.moment(s.From), t.moment(s.To), Shown(s.To-s.From))
 	if s.Detail != "" {
 		text += "\n" + s.Detail
 	}
@@ -334,9 +334,9 @@ func (t *timeline) tip(row, word string, s Span) string {
 // moment shows a moment, and how long after the first fault it was.
 func (t *timeline) moment(at time.Duration) string {
 	if t.hurt && at >= t.fault {
-		return fmt.Sprintf("%s (fault + %s)", shown(at), shown(at-t.fault))
+		return fmt.Sprintf("%s (fault + %s)", Shown(at), Shown(at-t.fault))
 	}
-	return shown(at)
+	return Shown(at)
 }
 
 // calls draws the calls of an application on a member as columns, its streams as a line
