@@ -20,7 +20,7 @@ import (
 // mount and the loop device. The guard prevents it: a process outside of the
 // namespaces that holds a descriptor of every frozen disk and thaws them all
 // when the harness is gone in whatever way, which it sees by the end of its
-// socket.
+// socket. It takes the control groups away as well.
 //
 // [Enter] starts it (startGuard, in the process outside), hands its socket to
 // the harness (pass), becomes it where it is asked to be (guardMain), and takes
@@ -99,6 +99,11 @@ func guardMain() {
 	}
 	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGHUP, unix.SIGPIPE)
 	guardLoop(3)
+	// A lab that was not closed leaves its control groups, as soon as its last
+	// process is gone.
+	for end := time.Now().Add(5 * time.Second); sweepAll() != nil && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
 	os.Exit(0)
 }
 

@@ -55,11 +55,15 @@ func runInit(part string) int {
 func startHarness(network *os.File) (int, error) {
 	defer network.Close()
 	files := []uintptr{0, 1, 2, network.Fd()}
+	guard, err := strconv.Atoi(os.Getenv(guardSockEnv))
+	_ = os.Unsetenv(guardSockEnv) // of a variable that is there twice, the first counts
 	env := append(os.Environ(), partEnv+"="+partHarness)
-	if fd, err := strconv.Atoi(os.Getenv(guardSockEnv)); err == nil {
+	if err == nil {
+		// Whoever else holds it, a program on a host for one, keeps the guard waiting.
+		syscall.CloseOnExec(guard)
+		defer syscall.Close(guard)
 		env = append(env, guardSockEnv+"="+strconv.Itoa(len(files)))
-		files = append(files, uintptr(fd))
-		defer syscall.Close(fd) // only the harness's own end keeps the guard waiting
+		files = append(files, uintptr(guard))
 	}
 	pid, err := syscall.ForkExec("/proc/self/exe", os.Args, &syscall.ProcAttr{Env: env, Files: files})
 	if err != nil {
