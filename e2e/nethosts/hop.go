@@ -54,6 +54,9 @@ func newHop(name, bridge string) (*hop, error) {
 	return h, nil
 }
 
+// openTAP makes a device that carries packets as hosts send them: segments in
+// bulk, checksums still to be computed. What is so is in a header before each
+// frame, and goes back with it.
 func openTAP(name string) (*os.File, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -61,8 +64,11 @@ func openTAP(name string) (*os.File, error) {
 	}
 	request, err := unix.NewIfreq(name)
 	if err == nil {
-		request.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
+		request.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
 		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
+	}
+	if err == nil {
+		err = unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, unix.TUN_F_CSUM|unix.TUN_F_TSO4)
 	}
 	if err != nil {
 		return nil, errors.Join(&os.PathError{Op: "TUNSETIFF " + name, Path: "/dev/net/tun", Err: err}, unix.Close(fd))
@@ -117,7 +123,7 @@ func (h *hop) nudge() {
 
 // takeIn reads frames until the device is closed.
 func (h *hop) takeIn() {
-	buf := make([]byte, 64<<10)
+	buf := make([]byte, 128<<10)
 	for {
 		n, err := h.tap.Read(buf)
 		if err != nil {
@@ -144,13 +150,14 @@ func (h *hop) take(now time.Time, frame []byte) {
 	}
 }
 
-// wayOf reads the addresses of an IPv4 packet in an Ethernet frame.
+// wayOf reads the addresses of an IPv4 packet in a frame as the device carries it.
 func wayOf(frame []byte) (way, bool) {
-	const header = 14
-	if len(frame) < header+20 || binary.BigEndian.Uint16(frame[12:]) != unix.ETH_P_IP {
+	const ethernet = 10 // length of struct virtio_net_hdr
+	const packetAt = ethernet + 14
+	if len(frame) < packetAt+20 || binary.BigEndian.Uint16(frame[packetAt-2:]) != unix.ETH_P_IP {
 		return way{}, false
 	}
-	packet := frame[header:]
+	packet := frame[packetAt:]
 	return way{netip.AddrFrom4([4]byte(packet[12:16])), netip.AddrFrom4([4]byte(packet[16:20]))}, true
 }
 

@@ -74,6 +74,19 @@ func newNamespace(prepare func() error) (*namespace, error) {
 	return n, err
 }
 
+// hostSettings prepares the calling thread's namespace for a host.
+func hostSettings() error {
+	// The machine may prefer a congestion control that takes long to learn a new
+	// delay, as BBR does. A machine that does not allow the first to namespaces
+	// allows the second.
+	for _, name := range []string{"cubic", "reno"} {
+		if os.WriteFile("/proc/sys/net/ipv4/tcp_congestion_control", []byte(name), 0) == nil {
+			break
+		}
+	}
+	return noIPv6()
+}
+
 // noIPv6 keeps interfaces that the calling thread's namespace will get from
 // talking on their own. The loopback keeps its ::1.
 func noIPv6() error {
