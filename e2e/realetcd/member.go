@@ -179,7 +179,7 @@ func (m *Member) launchEtcd(ctx context.Context) error {
 		own := embeddedFlags{arrivals: m.arrivals(), admin: m.adminAddr(), harness: m.cluster.cfg.Lab.Address().String()}
 		args := append(m.settings.arguments(linked), own.arguments()...)
 		p, err = m.run(m.Log(), func(out io.Writer) (*nethosts.Process, error) {
-			return m.host.StartSelf(memberProgram, nethosts.Command{Args: args, Stdout: out, Stderr: out})
+			return m.host.StartSelf(memberProgram, nethosts.Command{Args: args, Env: environment(os.Environ()), Stdout: out, Stderr: out})
 		})
 	} else {
 		var binary string
@@ -188,7 +188,7 @@ func (m *Member) launchEtcd(ctx context.Context) error {
 			return err
 		}
 		p, err = m.run(m.Log(), func(out io.Writer) (*nethosts.Process, error) {
-			return m.host.Start(nethosts.Command{Path: binary, Args: m.settings.arguments(v), Stdout: out, Stderr: out})
+			return m.host.Start(nethosts.Command{Path: binary, Args: m.settings.arguments(v), Env: environment(os.Environ()), Stdout: out, Stderr: out})
 		})
 	}
 	if err != nil {
@@ -356,7 +356,7 @@ func (m *Member) launchShim() error {
 	}
 	args := []string{"serve", "--etcd-endpoint", clientURL(m.address()), "--listen", m.sidecarAddr(), "--drain-time", drainTime.String()}
 	p, err := m.run(m.ShimLog(), func(out io.Writer) (*nethosts.Process, error) {
-		return m.host.StartSelf(sidecarProgram, nethosts.Command{Args: args, Stdout: out, Stderr: out})
+		return m.host.StartSelf(sidecarProgram, nethosts.Command{Args: args, Env: environment(os.Environ()), Stdout: out, Stderr: out})
 	})
 	if err != nil {
 		return fmt.Errorf("realetcd: start shim of %s: %w", m.name, err)

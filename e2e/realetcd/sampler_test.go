@@ -109,6 +109,38 @@ func TestSamplerTellsWhatMembersAreUnderFaults(t *testing.T) {
 	}
 }
 
+// F7: the leader's disk hangs, and it still names itself leader.
+func TestSamplerIsNotTakenInByALeaderWhoseDiskHangs(t *testing.T) {
+	ctx := within(t, 40*time.Second)
+	c := started(ctx, t, Config{Disks: true})
+	old := must1(c.Leader(ctx))(t)
+	s := StartSampler(ctx, c, 0)
+	must(t, old.Disk().Hang())
+	cli := must1(c.Client(old))(t)
+	defer cli.Close()
+	writing := make(chan struct{})
+	go func() { // what becomes of it does not matter
+		defer close(writing)
+		cli.Put(ctx, "k", "makes the disk matter")
+	}()
+	must1(c.WaitOtherLeader(ctx, old))(t)
+	time.Sleep(500 * time.Millisecond)
+	said := must1(old.ask(ctx))(t)
+	if got := s.latest(old.name); got.State != NoQuorum && got.State != Mute {
+		t.Errorf("%s while it says %+v; want %s", got.State, said, NoQuorum)
+	}
+	t.Logf("it says %+v", said)
+	must(t, old.Disk().Resume())
+	<-writing
+	must(t, c.Settled(ctx, 0))
+	must(t, old.Disk().Hang())
+	s.Stop()
+	began := time.Now()
+	if err := c.Close(); err != nil || time.Since(began) > 5*time.Second {
+		t.Errorf("Close with a disk that hangs took %v: %v", time.Since(began), err)
+	}
+}
+
 func TestSamplerFollowsTheMembership(t *testing.T) {
 	ctx := within(t, 30*time.Second)
 	c := started(ctx, t, Config{Members: 3, Shim: ShimInProcess})
