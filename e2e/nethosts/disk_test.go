@@ -28,7 +28,8 @@ func appender() int {
 	}
 	for {
 		began := time.Now()
-		if _, err := f.WriteString("x"); err == nil {
+		_, err := f.WriteString("x")
+		if err == nil {
 			err = unix.Fdatasync(int(f.Fd()))
 		}
 		if err != nil {
