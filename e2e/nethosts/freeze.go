@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -12,9 +13,9 @@ import (
 
 var errEnded = errors.New("it has ended")
 
-// Freeze stops the process and its children where they are, as SIGSTOP does, and
-// returns when they have stopped. Their connections stay open, and their kernel
-// goes on to acknowledge what it receives.
+// Freeze stops the process and its children where they are, by SIGSTOP, and
+// returns when none of their threads runs. The connections stay open, and the
+// kernel goes on to acknowledge what it receives.
 func (p *Process) Freeze() error {
 	if !p.signal(-p.Pid(), syscall.SIGSTOP) {
 		return p.failed("freeze", errEnded)
@@ -47,32 +48,76 @@ func (p *Process) failed(what string, err error) error {
 	return fmt.Errorf("nethosts: %s: %s of %s (pid %d): %w", p.host.name, what, p.name, p.Pid(), err)
 }
 
-// awaitStop waits until no process of the group runs.
+// awaitStop waits until no thread of the group runs.
 func (p *Process) awaitStop() error {
 	deadline := time.Now().Add(freezing)
 	for pause := 50 * time.Microsecond; ; pause = min(2*pause, 5*time.Millisecond) {
-		state := processState(p.Pid())
+		state := liveliest(p.Pid())
 		switch {
-		case state == "T" || state == "t":
+		case state == "T":
 			return nil
-		case state == "" || state == "Z" || state == "X":
+		case state == "":
 			return errEnded
 		case time.Now().After(deadline):
-			return fmt.Errorf("still in state %s %v after SIGSTOP", state, freezing)
+			return fmt.Errorf("a thread is still in state %s %v after SIGSTOP", state, freezing)
 		}
 		time.Sleep(pause)
 	}
 }
 
-// processState is the letter of the process's state in /proc, "" if there is no
-// such process.
-func processState(pid int) string {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return ""
+// liveliest is the letter of the state, as in /proc, of a thread of the group
+// that is not stopped; T if all are, "" if there is none.
+func liveliest(group int) string {
+	found := ""
+	for _, process := range glob("/proc/[0-9]*") {
+		if readStat(process).group != group {
+			continue
+		}
+		for _, thread := range glob(process + "/task/*") {
+			switch state := readStat(thread).state; state {
+			case "", "Z", "X": // ended
+			case "T", "t":
+				found = "T"
+			default:
+				return state
+			}
+		}
 	}
-	// The name stands in parentheses and may hold anything.
-	_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
-	state, _, _ := strings.Cut(rest, " ")
-	return state
+	return found
 }
+
+func glob(pattern string) []string {
+	paths, _ := filepath.Glob(pattern) // only a bad pattern is an error
+	return paths
+}
+
+// stat is what /proc says of a process or thread; zero if there is none.
+type stat struct {
+	state string // a letter
+	group int
+}
+
+func readStat(dir string) stat {
+	text, err := os.ReadFile(dir + "/stat")
+	if err != nil {
+		return stat{}
+	}
+	return parseStat(string(text))
+}
+
+// parseStat reads "pid (name) state parent group ...". The name may hold
+// anything.
+func parseStat(text string) stat {
+	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+	if len(fields) < 3 {
+		return stat{}
+	}
+	group, err := strconv.Atoi(fields[2])
+	if err != nil {
+		return stat{}
+	}
+	return stat{state: fields[0], group: group}
+}
+
+// processState is the letter of a process's state, "" if there is no such process.
+func processState(pid int) string { return readStat("/proc/" + strconv.Itoa(pid)).state }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 )
@@ -158,10 +160,33 @@ func (h *Host) end() error {
 	h.starting.Unlock()
 	errs := together(release, func(f func() error) error { return f() })
 	errs = append(errs, together(h.Processes(), (*Process).Kill)...)
+	errs = append(errs, h.endStrays())
 	for _, f := range slices.Backward(removal) {
 		errs = append(errs, f())
 	}
 	return errors.Join(errs...)
+}
+
+// endStrays ends the processes in the host's network that left their group.
+func (h *Host) endStrays() error {
+	own, err := os.Stat(fmt.Sprintf("/proc/self/fd/%d", h.network.file.Fd()))
+	if err != nil {
+		return fmt.Errorf("nethosts: %s: %w", h.name, err)
+	}
+	all, err := filepath.Glob("/proc/[0-9]*/ns/net")
+	if err != nil {
+		return err
+	}
+	for _, path := range all {
+		pid, err := strconv.Atoi(strings.Split(path, "/")[2])
+		if err != nil || pid == os.Getpid() {
+			continue // the harness visits
+		}
+		if network, err := os.Stat(path); err == nil && os.SameFile(network, own) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	return nil
 }
 
 // forget lets the namespace go.

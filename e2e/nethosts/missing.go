@@ -3,7 +3,6 @@ package nethosts
 import (
 	"errors"
 	"fmt"
-	"os/exec"
 	"runtime"
 	"strings"
 	"sync"
@@ -42,7 +41,7 @@ var tryOnce = sync.OnceValue(func() *MissingError {
 // missingPrograms looks for the commands that a lab runs.
 func missingPrograms() (missing []string) {
 	for _, p := range []struct{ name, from string }{{"ip", "iproute2"}, {"nft", "nftables"}} {
-		if _, err := exec.LookPath(findTool(p.name)); err != nil {
+		if _, err := findTool(p.name); err != nil {
 			missing = append(missing, fmt.Sprintf("the command %s: install the package %s (apt-get install %[2]s, dnf install %[2]s, apk add %[2]s)", p.name, p.from))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 )
 
@@ -35,18 +36,26 @@ func nft(where, ruleset string) error {
 	return tool(where, nil, ruleset, "nft", "-f", "-")
 }
 
-// findTool also looks where PATH does not lead users who are not root.
-func findTool(name string) string {
-	for _, path := range []string{name, "/usr/sbin/" + name, "/sbin/" + name} {
-		if found, err := exec.LookPath(path); err == nil {
-			return found
+// sbin is where commands for root are, which PATH does not lead other users to.
+var sbin = []string{"/usr/sbin", "/sbin"}
+
+// findTool returns the path of a command.
+func findTool(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	for _, dir := range sbin {
+		if err != nil {
+			path, err = exec.LookPath(filepath.Join(dir, name))
 		}
 	}
-	return name
+	return path, err
 }
 
 func tool(where string, file *os.File, input, name string, args ...string) error {
-	cmd := exec.Command(findTool(name), args...)
+	path, err := findTool(name)
+	if err != nil {
+		return &CommandError{Where: where, Command: name, Err: err}
+	}
+	cmd := exec.Command(path, args...)
 	cmd.Stdin = strings.NewReader(input)
 	if file != nil {
 		cmd.ExtraFiles = []*os.File{file}

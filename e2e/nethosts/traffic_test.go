@@ -421,4 +421,3 @@ func note(quickest map[string]time.Duration, name string, took time.Duration) {
 		quickest[name] = took
 	}
 }
-
