@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -105,11 +106,23 @@ func TestApplicationsOnHostsOfTheirOwnBehindAMemberThatIsCutOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range []*App{ours, control} {
-		rec, err := a.Stop(ctx, upTo)
-		if err != nil {
-			t.Fatal(err)
-		}
+	apps := []*App{ours, control}
+	records := make([]Record, len(apps))
+	var stopping sync.WaitGroup
+	for i, a := range apps {
+		stopping.Go(func() {
+			var err error
+			if records[i], err = a.Stop(ctx, upTo); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	stopping.Wait()
+	if t.Failed() {
+		return
+	}
+	for i, a := range apps {
+		rec := records[i]
 		if bad := judge(t, h.cli, rec, upTo); len(bad) > 0 {
 			t.Errorf("%s: violations: %q", a.Name(), bad)
 		}
@@ -154,8 +167,11 @@ func TestAHarnessNeverWaitsForAFrozenOrKilledApplication(t *testing.T) {
 	if err := a.SetEndpoints(ctx, h.Endpoints(), nil); err != nil {
 		t.Errorf("a command after the thaw: %v", err)
 	}
-	if _, ok := a.Progress(); !ok {
-		t.Error("no progress from an application that ran")
+	for _, ok := a.Progress(); !ok; _, ok = a.Progress() {
+		if ctx.Err() != nil {
+			t.Fatal("no progress from an application that ran")
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 	if err := a.Freeze(); err != nil {
 		t.Fatal(err)
