@@ -10,11 +10,10 @@ import (
 // screen shows a run: on a terminal one line that lives below what is said, elsewhere
 // plain lines. It is owned by [play].
 type screen struct {
-	out      io.Writer
-	width    func() (int, bool) // of the terminal; nil: there is none
-	colours  bool
-	lively   bool // the living line stands on the screen
-	lastTold time.Time
+	out     io.Writer
+	width   func() (int, bool) // of the terminal; nil: there is none
+	colours bool
+	lively  bool // the living line stands on the screen
 }
 
 // How often the living line changes, and how often plain lines say that the run is

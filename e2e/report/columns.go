@@ -38,18 +38,18 @@ func outline(heights []int) string {
 }
 
 // perColumn is how many slices one column holds, so that at most limit columns show all
-// of a timeline.
+// of a time.
 func perColumn(end time.Duration, limit int) int {
 	slices := int((end + Slice - 1) / Slice)
 	return max(1, (slices+limit-1)/limit)
 }
 
-// sums adds up points that fall into one column of per slices.
-func sums(points []Point, end time.Duration, per int) []int {
+// sums adds up the points of a time that fall into one column of per slices.
+func sums(points []Point, from, to time.Duration, per int) []int {
 	width := time.Duration(per) * Slice
-	cols := make([]int, max(1, int((end+width-1)/width)))
+	cols := make([]int, max(1, int((to-from+width-1)/width)))
 	for _, p := range points {
-		if i := int(p.At / width); p.At >= 0 && i < len(cols) {
+		if i := int((p.At - from) / width); p.At >= from && i < len(cols) {
 			cols[i] += p.N
 		}
 	}

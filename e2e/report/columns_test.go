@@ -69,11 +69,14 @@ func TestSumsKeepEveryCallOfTheTimeline(t *testing.T) {
 		5:  {7, 8},
 		10: {15},
 	} {
-		if got := sums(points, time.Second, per); !slices.Equal(got, want) {
+		if got := sums(points, 0, time.Second, per); !slices.Equal(got, want) {
 			t.Errorf("%d slices a column: %v, want %v", per, got, want)
 		}
 	}
-	if got := sums(points, 0, 1); len(got) != 1 {
+	if got, want := sums(points, 500*time.Millisecond, time.Second, 1), []int{0, 0, 0, 0, 8}; !slices.Equal(got, want) {
+		t.Errorf("from the middle on: %v, want %v", got, want)
+	}
+	if got := sums(points, 0, 0, 1); len(got) != 1 {
 		t.Errorf("a timeline without length has %d columns, want one", len(got))
 	}
 }
@@ -82,7 +85,7 @@ func TestColumnsFitTheirLimit(t *testing.T) {
 	for _, end := range []time.Duration{0, 1, Slice, time.Minute, time.Hour, 100 * time.Hour} {
 		const limit = 468
 		per := perColumn(end, limit)
-		if n := len(sums(nil, end, per)); n > limit || n < 1 {
+		if n := len(sums(nil, 0, end, per)); n > limit || n < 1 {
 			t.Errorf("%v in columns of %d slices: %d columns, want 1 to %d", end, per, n, limit)
 		}
 	}

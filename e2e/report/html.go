@@ -130,17 +130,19 @@ func newPage(r Run) page {
 func (r Run) verdict() string {
 	n := len(r.Scenarios)
 	if r.Ended != "" {
-		return fmt.Sprintf("Ended early, after %d scenarios: %d passed, %d failed", n, r.Count(Passed), n-r.Count(Passed)-r.Count(Skipped))
+		return fmt.Sprintf("Ended early, after %d scenarios, %d of them passed", n, r.Count(Passed))
 	}
 	switch {
 	case n == 0:
 		return "Nothing was played"
+	case n == 1:
+		return fmt.Sprintf("1 scenario, %s", r.Scenarios[0].Status)
 	case r.Count(Passed) == n:
 		return fmt.Sprintf("All %d scenarios passed", n)
 	case r.Count(Skipped) == n:
 		return fmt.Sprintf("All %d scenarios were skipped", n)
 	case r.OK():
-		return fmt.Sprintf("%d scenarios passed, %d skipped", r.Count(Passed), r.Count(Skipped))
+		return fmt.Sprintf("%d passed, %d skipped", r.Count(Passed), r.Count(Skipped))
 	default:
 		var parts []string
 		for _, s := range []Status{Failed, Broken, Void} {

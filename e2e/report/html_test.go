@@ -231,8 +231,9 @@ func TestVerdictOfARun(t *testing.T) {
 	}{
 		{nil, "Nothing was played", false},
 		{[]report.Status{report.Passed, report.Passed}, "All 2 scenarios passed", true},
-		{[]report.Status{report.Skipped}, "All 1 scenarios were skipped", true},
-		{[]report.Status{report.Skipped, report.Passed}, "1 scenarios passed, 1 skipped", true},
+		{[]report.Status{report.Skipped}, "1 scenario, skipped", true},
+		{[]report.Status{report.Skipped, report.Skipped}, "All 2 scenarios were skipped", true},
+		{[]report.Status{report.Skipped, report.Passed}, "1 passed, 1 skipped", true},
 		{[]report.Status{report.Void, report.Passed}, "1 void of 2 scenarios", false},
 		{[]report.Status{report.Broken, report.Passed}, "1 broken of 2 scenarios", false},
 		{[]report.Status{report.Failed, report.Passed}, "1 failed of 2 scenarios", false},
@@ -245,6 +246,10 @@ func TestVerdictOfARun(t *testing.T) {
 		if got := find(all, "h1", "")[0].text; got != c.want || r.OK() != c.ok {
 			t.Errorf("%v: %q, OK %v; want %q, %v", c.statuses, got, r.OK(), c.want, c.ok)
 		}
+	}
+	r := report.Run{Ended: "interrupted", Scenarios: []report.Scenario{{Status: report.Passed}, {Status: report.Skipped}}}
+	if _, all := page(t, r); r.OK() || find(all, "h1", "")[0].text != "Ended early, after 2 scenarios, 1 of them passed" {
+		t.Errorf("%q, OK %v: an interrupted run has not shown what it was asked for", find(all, "h1", "")[0].text, r.OK())
 	}
 }
 

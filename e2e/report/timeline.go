@@ -37,6 +37,7 @@ const (
 type timeline struct {
 	svg
 	sc    Scenario
+	from  time.Duration // whole seconds: nothing is known before
 	end   time.Duration
 	fault time.Duration // the first
 	hurt  bool          // there is one
@@ -53,7 +54,8 @@ func drawTimeline(sc Scenario) template.HTML {
 	if len(sc.Lanes) == 0 {
 		return ""
 	}
-	t := &timeline{sc: sc, end: sc.length()}
+	t := &timeline{sc: sc, from: sc.first(), end: sc.length()}
+	t.end = max(t.end, t.from+time.Second)
 	t.marks = slices.Clone(sc.Marks)
 	slices.SortStableFunc(t.marks, func(a, b Mark) int { return int(a.At - b.At) })
 	t.fault, t.hurt = firstFault(t.marks)
@@ -70,17 +72,38 @@ func (sc Scenario) length() time.Duration {
 	return max(end, time.Second)
 }
 
+// first is the whole second in which something is first known: hosts and members took
+// some time to start, and nobody looks for them.
+func (sc Scenario) first() time.Duration {
+	first := Never
+	for _, l := range sc.Lanes {
+		for _, s := range slices.Concat(l.Truth, l.Shim) {
+			first = min(first, s.From)
+		}
+	}
+	for _, m := range sc.Marks {
+		first = min(first, m.At)
+	}
+	if first == Never {
+		return 0
+	}
+	return max(0, first.Truncate(time.Second))
+}
+
 func (t *timeline) measure() {
-	t.per = perColumn(t.end, int(plotWidth/finestCalls))
+	t.per = perColumn(t.end-t.from, int(plotWidth/finestCalls))
 	for _, a := range t.sc.Apps {
 		for _, u := range a.Members {
-			t.mostCalls = max(t.mostCalls, largest(sums(u.Calls, t.end, t.per)))
+			t.mostCalls = max(t.mostCalls, largest(t.columns(u)))
 			for _, p := range u.Streams {
 				t.mostStream = max(t.mostStream, p.N)
 			}
 		}
 	}
 }
+
+// columns are the calls of the timeline.
+func (t *timeline) columns(u Use) []int { return sums(u.Calls, t.from, t.end, t.per) }
 
 func (t *timeline) draw() template.HTML {
 	top, labels := t.place()
@@ -123,8 +146,8 @@ func (t *timeline) draw() template.HTML {
 
 // x is where a moment stands.
 func (t *timeline) x(at time.Duration) float64 {
-	at = min(max(at, 0), t.end)
-	return leftWidth + plotWidth*float64(at)/float64(t.end)
+	at = min(max(at, t.from), t.end)
+	return leftWidth + plotWidth*float64(at-t.from)/float64(t.end-t.from)
 }
 
 // place finds room for the texts of the marks above the rows. A text that finds none
@@ -238,8 +261,8 @@ func markClass(k MarkKind) string {
 }
 
 func (t *timeline) axis(top, bottom float64) {
-	step := axisStep(t.end, 24)
-	for at := time.Duration(0); at <= t.end; at += step {
+	step := axisStep(t.end-t.from, 24)
+	for at := (t.from + step - 1).Truncate(step); at <= t.end; at += step {
 		t.line("grid", t.x(at), top-4, t.x(at), bottom+3)
 		unit := ""
 		if at+step > t.end {
@@ -288,8 +311,8 @@ func (t *timeline) states(name, member string, spans []Span) {
 		return
 	}
 	t.rowName(name, t.y+bandHeight/2)
-	drawn := t.x(0) // how far the row is drawn
-	last := ""      // what it said there
+	drawn := leftWidth // how far the row is drawn
+	last := ""         // what it said there
 	for _, s := range joined(spans) {
 		from, to := max(t.x(s.From), drawn), t.x(s.To)
 		l := lookOf(s.State)
@@ -353,8 +376,8 @@ func (t *timeline) calls(a App, u Use) {
 	t.rowName(name, t.y+callHeight/2)
 	base := t.y + callHeight
 	t.line("base", leftWidth, base, leftWidth+plotWidth, base)
-	cols := sums(u.Calls, t.end, t.per)
-	width := plotWidth / (float64(t.end) / float64(time.Duration(t.per)*Slice))
+	cols := t.columns(u)
+	width := plotWidth / (float64(t.end-t.from) / float64(time.Duration(t.per)*Slice))
 	total := 0
 	for _, n := range cols {
 		total += n

@@ -40,7 +40,8 @@ func TestStatesAreDrawnWhereTheyWere(t *testing.T) {
 		{"trouble is seen however short it was", []Span{{To: sec(5), State: "quorum"}, {From: sec(5), To: sec(5) + 1, State: "no-leader"}, {From: sec(5) + 1, To: sec(10), State: "quorum"}}, "good 132-600, doubt 600-601, good 601-1068"},
 		{"what is not known is drawn as such", []Span{{To: sec(10), State: "asleep"}}, "unknown 132-1068"},
 		{"outside the timeline there is nothing", []Span{{From: -sec(5), To: sec(50), State: "leader"}}, "leader 132-1068"},
-		{"backwards there is nothing", []Span{{From: sec(5), To: sec(2), State: "stopped"}}, ""},
+		{"what comes before the first second that is known is left out", []Span{{From: sec(5.5), To: sec(10), State: "quorum"}}, "good 226-1068"},
+		{"backwards there is nothing", []Span{{From: sec(0.5), To: sec(0.2), State: "stopped"}}, ""},
 	} {
 		if got := strings.Join(rects(t, string(drawTimeline(oneLane(c.spans...)))), ", "); got != c.want {
 			t.Errorf("%s: %s; want %s", c.name, got, c.want)
