@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumwise/quorumwise/e2e/app"
 	"github.com/quorumwise/quorumwise/e2e/realetcd"
+	"github.com/quorumwise/quorumwise/e2e/report"
 	"github.com/quorumwise/quorumwise/e2e/workload"
 )
 
@@ -183,6 +184,27 @@ func leaderNamedAllTheSame(e *Evidence) []string {
 	return []string{fmt.Sprintf("%s named no leader while its shim said NOT_SERVING: this does not show that a check of leader != 0 is fooled", e.Target)}
 }
 
+// leftOnceBad demands that nothing of ours is on the target any more this long after it was
+// first seen to serve no longer: for members that go on for a while after they were told
+// to go.
+func leftOnceBad(within time.Duration) func(*Evidence) []string {
+	return func(e *Evidence) []string {
+		during := e.samples(e.Target, e.Cut, e.Ended)
+		i := slices.IndexFunc(during, func(s realetcd.Sample) bool { return !good(s.State) })
+		if i < 0 {
+			return []string{e.Target + " never stopped serving: there was nothing to leave"}
+		}
+		latest := during[i].At.Add(within + sampled)
+		for _, a := range e.Ours.Attempts {
+			if a.Address == e.endpoint(e.Target) && (a.Began.After(latest) || a.Ended.IsZero() || a.Ended.After(latest)) {
+				return []string{fmt.Sprintf("%s on %s from %s to %s; want nothing there after %s, it was %s from %s on",
+					a.Method, e.Target, e.clock(a.Began), e.clock(a.Ended), e.clock(latest), during[i].State, e.clock(during[i].At))}
+			}
+		}
+		return nil
+	}
+}
+
 // learnerUnused demands that no call and no stream went to the learner before it had
 // its vote.
 func learnerUnused(e *Evidence) []string {
@@ -206,11 +228,25 @@ func learnerUnused(e *Evidence) []string {
 	return nil
 }
 
-// noStreamMoved demands that no stream of ours was moved for a verdict: there was nowhere
-// better to go.
+// Remarks between which noStreamMoved looks.
+const (
+	quotaUsedUp = "the quota is used up"
+	quotaFreed  = "compact and defragment"
+)
+
+// noStreamMoved demands that no stream of ours was moved for a verdict while the quota was
+// used up: there was nowhere better to go.
 func noStreamMoved(e *Evidence) []string {
+	full := slices.IndexFunc(e.Marks, func(m report.Mark) bool { return m.Text == quotaUsedUp })
+	freed := slices.IndexFunc(e.Marks, func(m report.Mark) bool { return m.Text == quotaFreed })
+	if full < 0 || freed < 0 {
+		return []string{"the quota was not used up and freed again"}
+	}
 	var broken []string
 	for _, m := range verdicts(e.Ours.Moves) {
+		if d := m.At.Sub(e.Began); d < e.Marks[full].At || d > e.Marks[freed].At {
+			continue
+		}
 		broken = append(broken, fmt.Sprintf("a %s left %s for %s at %s; want no move: the others are no better", m.Class, e.member(m.Endpoint), m.Reason, e.clock(m.At)))
 	}
 	return broken

@@ -2,6 +2,7 @@ package suites
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,8 +76,15 @@ func TestClaimsFindWhatIsPlanted(t *testing.T) {
 			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodKeepAlive, Address: address("m2"), Began: at(loadBegins)})
 		}, "stayed on m2"},
 
-		{"nothing moved", noStreamMoved, func(e *Evidence) { e.Ours.Moves = nil }, ""},
-		{"something moved", noStreamMoved, func(*Evidence) {}, "left m2"},
+		{"nothing moved", noStreamMoved, func(e *Evidence) { e.full(leftAt+ms, healedAt) }, ""},
+		{"something moved", noStreamMoved, func(e *Evidence) { e.full(cutAt, healedAt) }, "left m2"},
+		{"the quota was never full", noStreamMoved, func(*Evidence) {}, "not used up"},
+
+		{"left once bad", leftOnceBad(time.Second), func(*Evidence) {}, "after 4.25s"},
+		{"left in time once bad", leftOnceBad(time.Second), func(e *Evidence) {
+			e.Ours.Attempts = slices.DeleteFunc(e.Ours.Attempts, func(a workload.Attempt) bool { return a.Address == address("m2") && a.Began.After(at(healedAt)) })
+		}, ""},
+		{"never bad", leftOnceBad(time.Second), func(e *Evidence) { e.seen("m2", loadEnds, loadEnds, realetcd.Quorum) }, "never stopped serving"},
 
 		{"streams spread", streamsSpread, func(e *Evidence) {
 			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Address: address("m2"), Began: at(healedAt)},
@@ -103,6 +111,11 @@ func TestClaimsFindWhatIsPlanted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// full has the quota used up for a time.
+func (e *Evidence) full(from, to time.Duration) {
+	e.Marks = []report.Mark{{At: from, Text: quotaUsedUp}, {At: to, Text: quotaFreed}}
 }
 
 // learner has a member join at once and be promoted later. Calls went to m3 all the time.

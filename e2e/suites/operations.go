@@ -33,12 +33,13 @@ func operations() []Scenario {
 			Judge: learnerUnused,
 		},
 		{
-			Name: "attached-member-removed", Control: Open, Target: Follower, Budget: unreachable,
+			Name: "attached-member-removed", Control: Open, Target: Follower,
 			Does: "a member that applications are attached to is removed from the cluster; they go on knowing its address",
 			Steps: []Step{
 				{Text: "remove the member", Mark: Inflicted, Wait: 8 * time.Second, Do: removeTarget},
 				{Text: "tell the applications", Mark: Noted, Wait: 3 * time.Second, Do: tellApplications},
 			},
+			Judge: leftOnceBad(unreachable.Streams),
 		},
 		{
 			Name: "members-replaced", Control: Open,

@@ -109,9 +109,11 @@ func defragmentTarget(ctx context.Context, st *Stage) error {
 
 // Sizes of the scenario in which the quota is used up.
 const (
-	quota     = 24 << 20
-	freeable  = 12 << 20 // of it goes when the store is compacted
-	valueSize = 64 << 10
+	quota    = 24 << 20
+	freeable = 12 << 20 // of it goes when the store is compacted
+	kept     = 6 << 20  // of it is used up before the load begins
+	bigValue = 64 << 10
+	pinch    = 16 << 10 // is written at a time under load, so that no member falls behind
 )
 
 // freeableStore overwrites big values by small ones, so that compaction at a revision
@@ -122,11 +124,18 @@ func freeableStore(ctx context.Context, st *Stage) error {
 		return err
 	}
 	defer cli.Close()
-	for _, value := range []string{strings.Repeat("v", valueSize), ""} {
-		for n := range freeable / valueSize {
-			if _, err := cli.Put(ctx, fmt.Sprintf("%sold/%d", fillerPrefix, n), value); err != nil {
-				return err
-			}
+	for name, part := range map[string]int{"kept": kept, "old": freeable} {
+		if err := putAll(ctx, cli, name, part/bigValue, strings.Repeat("v", bigValue)); err != nil {
+			return err
+		}
+	}
+	return putAll(ctx, cli, "old", freeable/bigValue, "")
+}
+
+func putAll(ctx context.Context, cli *clientv3.Client, name string, times int, value string) error {
+	for n := range times {
+		if _, err := cli.Put(ctx, fmt.Sprintf("%s%s/%d", fillerPrefix, name, n), value); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -145,13 +154,14 @@ func fillQuota(ctx context.Context, st *Stage) error {
 	if err := untilFull(ctx, cli); err != nil {
 		return err
 	}
-	st.Note("the quota is used up")
+	st.Note(quotaUsedUp)
 	if err := st.serve(ctx, true, false); err != nil {
 		return err
 	}
 	if err := sleep(ctx, 4*time.Second); err != nil {
 		return err
 	}
+	st.Note(quotaFreed)
 	if err := freeSpace(ctx, st, cli); err != nil {
 		return err
 	}
@@ -160,16 +170,16 @@ func fillQuota(ctx context.Context, st *Stage) error {
 }
 
 func untilFull(ctx context.Context, cli *clientv3.Client) error {
-	for n := 0; n < 2*quota/valueSize; n++ {
-		_, err := cli.Put(ctx, fmt.Sprintf("%snew/%d", fillerPrefix, n), strings.Repeat("v", valueSize))
+	for n := range quota / pinch {
+		_, err := cli.Put(ctx, fmt.Sprintf("%snew/%d", fillerPrefix, n), strings.Repeat("v", pinch))
 		if errors.Is(err, rpctypes.ErrNoSpace) {
 			return nil
 		}
-		if err != nil {
+		if err = errors.Join(err, sleep(ctx, 10*time.Millisecond)); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("twice the quota of %d bytes was written and nobody refused", quota)
+	return fmt.Errorf("the quota of %d bytes was written and nobody refused", quota)
 }
 
 // freeSpace compacts up to the last small value that freeableStore has written.
@@ -184,6 +194,9 @@ func freeSpace(ctx context.Context, st *Stage, cli *clientv3.Client) error {
 	for _, m := range st.Cluster.Members() {
 		if err := m.Defragment(ctx); err != nil {
 			return fmt.Errorf("defragment %s: %w", m.Name(), err)
+		}
+		if err := st.Cluster.Settled(ctx, time.Second); err != nil {
+			return err
 		}
 	}
 	_, err = cli.AlarmDisarm(ctx, new(clientv3.AlarmMember))
