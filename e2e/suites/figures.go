@@ -29,8 +29,7 @@ func calls(rec app.Record, after time.Time) []call {
 	var cs []call
 	file := func(c call, err string) {
 		c.gaveUp = strings.Contains(err, context.DeadlineExceeded.Error())
-		cutShort := strings.Contains(err, context.Canceled.Error()) && c.to.After(rec.Load.Ended.Add(-atOnce))
-		if !c.to.Before(after) && !cutShort {
+		if cutShort := err != "" && c.to.After(rec.Load.Ended); !c.to.Before(after) && !cutShort {
 			cs = append(cs, c)
 		}
 	}
@@ -48,9 +47,6 @@ func calls(rec app.Record, after time.Time) []call {
 	}
 	return cs
 }
-
-// atOnce is within what a load that is told to end has cut its calls short.
-const atOnce = 100 * time.Millisecond
 
 func loadCall(class string, op workload.Op, ended time.Time) call {
 	c := call{class: class, from: op.Began, to: op.Ended, failed: op.Err != nil}

@@ -3,6 +3,7 @@ package suites
 import (
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/quorumwise/quorumwise/client"
@@ -18,6 +19,10 @@ const stuckAfter = 2500 * time.Millisecond
 // again. One whose process was ended has to be connected to again, and connection
 // attempts back off.
 var returns = map[Effect]time.Duration{Isolates: 2 * time.Second, Silences: 2 * time.Second, Ends: 6 * time.Second}
+
+// lateMost is how late the machine may let the harness wake up before a missed bound of
+// time says nothing about anybody but the machine.
+const lateMost = 200 * time.Millisecond
 
 // Verdict is what the judge says of a scenario.
 type Verdict struct {
@@ -36,23 +41,28 @@ func (e *Evidence) Judge() (v Verdict) {
 		}
 	}()
 	ours := e.consistent("ours", e.Ours)
-	v.Violations = append(v.Violations, ours.violations...)
 	v.Illustration = ours.illustration
-	v.Violations = append(v.Violations, e.served()...)
-	v.Violations = append(v.Violations, e.left()...)
-	v.Violations = append(v.Violations, e.unmoved()...)
-	v.Violations = append(v.Violations, e.tidy(e.Ours)...)
+	v.Violations = slices.Concat(ours.violations, e.tidy(e.Ours))
 	if e.Scenario.Judge != nil {
 		v.Violations = append(v.Violations, e.Scenario.Judge(e)...)
 	}
+	timing := slices.Concat(e.served(), e.left(), e.unmoved())
 	control := e.consistent("control", e.Control)
 	v.remark(e, control)
-	v.Status, v.Reason = e.status(v.Violations, ours, control)
+	if len(v.Violations) == 0 && len(timing) > 0 && e.Lateness.Worst > lateMost {
+		v.Status, v.Reason = report.Void, fmt.Sprintf("the machine was late by up to %s: it tells nothing about who was in time", shown(e.Lateness.Worst))
+		for _, line := range timing {
+			v.note("in doubt: %s", line)
+		}
+		return v
+	}
+	v.Violations = append(v.Violations, timing...)
+	v.Status, v.Reason = e.status(v.Violations, ours)
 	return v
 }
 
 // status is decided by the worst that happened.
-func (e *Evidence) status(violations []string, ours, control consistency) (report.Status, string) {
+func (e *Evidence) status(violations []string, ours consistency) (report.Status, string) {
 	stuck, _ := e.measured(e.Control).Stuck(stuckAfter + e.election())
 	still := e.still()
 	switch {

@@ -125,6 +125,15 @@ func TestJudgeCatchesWhatIsPlanted(t *testing.T) {
 		{"a checker crashes", func(e *Evidence) {
 			e.Scenario.Judge = func(*Evidence) []string { panic("division by zero") }
 		}, report.Broken, "a checker crashed: division by zero"},
+		{"the machine is late and a budget is missed", func(e *Evidence) {
+			e.Lateness.Worst = 600 * time.Millisecond
+			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Address: address("m2"), Began: at(loadBegins), Ended: at(cutAt + 900*time.Millisecond)})
+		}, report.Void, "the machine was late by up to 600ms"},
+		{"the machine is late and an event is lost", func(e *Evidence) {
+			e.Lateness.Worst = 600 * time.Millisecond
+			w := &e.Ours.Load.Watches[0]
+			w.Events = append(w.Events[:100:100], w.Events[101:]...)
+		}, report.Failed, "never delivered revision"},
 		{"the control suffers nothing", func(e *Evidence) {
 			for i, ev := range e.Reference {
 				e.Control.Load.Watches[1].Events[i].At = ev.At

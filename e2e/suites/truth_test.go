@@ -1,0 +1,117 @@
+package suites
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumwise/quorumwise/e2e/realetcd"
+)
+
+// seconds is a moment of the made-up scenario.
+func seconds(s float64) time.Time { return at(time.Duration(s * float64(time.Second))) }
+
+// made is a truth of three members: m1 leads until 2 s and is cut then; m2 and m3 have no
+// leader from 2.2 s to 3.5 s and from 2.2 s to 3.8 s; m1 is well again at 6 s.
+func made() truth {
+	e := new(Evidence)
+	for _, s := range []struct {
+		at     float64
+		member string
+		state  realetcd.State
+	}{
+		{0, "m1", realetcd.Leader}, {2, "m1", realetcd.NoQuorum}, {3.2, "m1", realetcd.NoLeader}, {6, "m1", realetcd.Quorum},
+		{0.1, "m2", realetcd.Quorum}, {2.2, "m2", realetcd.NoLeader}, {3.5, "m2", realetcd.Leader},
+		{0.1, "m3", realetcd.Quorum}, {2.2, "m3", realetcd.NoLeader}, {3.8, "m3", realetcd.Quorum},
+	} {
+		e.sample(time.Duration(s.at*float64(time.Second)), s.member, s.state)
+	}
+	return truthOf(e.Samples)
+}
+
+func TestTruthHoldsUntilItChanges(t *testing.T) {
+	for _, row := range []struct {
+		member   string
+		from, to float64
+		want     bool
+	}{
+		{"m1", 0, 1.9, true},
+		{"m1", 0, 2, false},
+		{"m2", 0, 1, false}, // not seen yet
+		{"m2", 3.5, 100, true},
+		{"m2", 3.4, 100, false},
+		{"m4", 1, 2, false},
+	} {
+		if got := made().goodThrough(row.member, seconds(row.from), seconds(row.to)); got != row.want {
+			t.Errorf("%s served from %v s to %v s: %v, want %v", row.member, row.from, row.to, got, row.want)
+		}
+	}
+	for when, want := range map[float64]time.Duration{1: time.Second, 4: 0, 8: 2 * time.Second} {
+		if got := made().goodFor("m1", seconds(when)); got != want {
+			t.Errorf("at %v s m1 had served for %v, want %v", when, got, want)
+		}
+	}
+}
+
+func TestMemberIsWorseOnlyWhileAnotherServes(t *testing.T) {
+	for _, row := range []struct {
+		member   string
+		from, to float64
+		want     time.Duration
+	}{
+		{"m1", 0, 10, 2500 * time.Millisecond}, // 3.5 to 6
+		{"m1", 0, 3, 200 * time.Millisecond},   // 2 to 2.2
+		{"m3", 0, 10, 300 * time.Millisecond},  // 3.5 to 3.8
+		{"m2", 0, 10, 100 * time.Millisecond},  // before it was first seen
+		{"m2", 1, 10, 0},
+	} {
+		if got := made().worse(row.member, seconds(row.from), seconds(row.to)); got != row.want {
+			t.Errorf("between %v s and %v s %s was worse than another one for %v, want %v", row.from, row.to, row.member, got, row.want)
+		}
+	}
+}
+
+func TestElectionEndsWhenAWellMemberServes(t *testing.T) {
+	cut := Hurt{Member: "m1", Effect: Isolates, From: seconds(2), To: seconds(6)}
+	for _, row := range []struct {
+		name  string
+		hurt  Hurt
+		hurts []Hurt
+		want  time.Duration
+	}{
+		{"the leader is cut", cut, []Hurt{cut}, 1500 * time.Millisecond},
+		{"a fault that begins later has its own election", Hurt{Member: "m1", Effect: Isolates, From: seconds(3)}, []Hurt{cut}, 500 * time.Millisecond},
+		{"a fault after it has none", Hurt{Member: "m1", Effect: Isolates, From: seconds(4)}, []Hurt{cut}, 0},
+		{"the heal ends it", Hurt{Member: "m1", Effect: Isolates, From: seconds(2), To: seconds(3)}, []Hurt{cut}, time.Second},
+		{"the first to serve is hurt too", cut, []Hurt{cut, {Member: "m2", Effect: Silences, From: seconds(2), To: seconds(6)}}, 1800 * time.Millisecond},
+		{"the first to serve is spared", cut, []Hurt{cut, {Member: "m2", Effect: Spares, From: seconds(2), To: seconds(6)}}, 1500 * time.Millisecond},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if got := made().election(row.hurt, row.hurts); got != row.want {
+				t.Errorf("the election took %v from the fault on, want %v", got, row.want)
+			}
+		})
+	}
+}
+
+func TestCallIsServableByAMemberInReach(t *testing.T) {
+	cut := Hurt{Member: "m2", What: "client-cut", Effect: Silences, From: seconds(4)}
+	for _, row := range []struct {
+		name     string
+		hurts    []Hurt
+		from, to float64
+		want     bool
+	}{
+		{"before anything happened", nil, 1, 1.1, true},
+		{"while nobody has a leader", nil, 2.3, 3.3, false},
+		{"by the last second of a long call", nil, 2.3, 4.6, true},
+		{"of a long call whose last second is not served", nil, 0, 3, false},
+		{"by the other one", []Hurt{cut}, 4.5, 5, true},
+		{"by nobody in reach", []Hurt{cut, {Member: "m3", Effect: Silences, From: seconds(4)}}, 4.5, 5, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if got := made().servable(row.hurts, seconds(row.from), seconds(row.to)); got != row.want {
+				t.Errorf("a call from %v s to %v s was servable: %v, want %v", row.from, row.to, got, row.want)
+			}
+		})
+	}
+}
