@@ -15,6 +15,7 @@ import (
 // goroutine uses it.
 type listener struct {
 	member *Member
+	track  *track
 
 	address string // followed now; "": none
 	conn    *grpc.ClientConn
@@ -32,6 +33,7 @@ func (l *listener) attend(ctx context.Context) {
 		l.close()
 		l.follow(ctx, address)
 	}
+	l.track.hear(l.word())
 	n := l.news.Load()
 	absent := n != nil && (n.Status == healthsvc.StatusAbsent || n.Status == healthsvc.StatusUnknown)
 	if absent && time.Since(l.nudged) > time.Second {
@@ -57,7 +59,10 @@ func (l *listener) follow(ctx context.Context, address string) {
 	cfg := healthsvc.FollowConfig{
 		Expire: time.Second, // two polls
 		Nudge:  l.nudge,
-		Tell:   func(n healthsvc.News) { l.news.Store(&n) },
+		Tell: func(n healthsvc.News) {
+			l.news.Store(&n)
+			l.track.hear(l.member.word(n))
+		},
 	}
 	l.working.Go(func() { healthsvc.Follow(ctx, conn, cfg) }) // its error is that of ctx
 }
@@ -65,16 +70,26 @@ func (l *listener) follow(ctx context.Context, address string) {
 // word is what the shim says now.
 func (l *listener) word() string {
 	n := l.news.Load()
-	switch {
-	case l.address == "" || n == nil:
+	if l.address == "" || n == nil {
 		return ShimAbsent
-	case l.member.ShimKind() == ShimSidecar && l.member.Shim() == nil:
-		return ShimAbsent
-	case l.member.ShimKind() == ShimInProcess && !l.member.Running():
-		return ShimAbsent
-	default:
-		return shimWord(*n)
 	}
+	return l.member.word(*n)
+}
+
+// word is what a follower's news mean. A shim without a process says nothing: one that is silent
+// has one.
+func (m *Member) word(n healthsvc.News) string {
+	switch m.ShimKind() {
+	case ShimSidecar:
+		if m.Shim() == nil {
+			return ShimAbsent
+		}
+	case ShimInProcess:
+		if !m.Running() {
+			return ShimAbsent
+		}
+	}
+	return shimWord(n)
 }
 
 // close stops following.

@@ -8,14 +8,14 @@ import (
 )
 
 // Sampler asks all members of a cluster what they are, again and again, from the
-// harness, whose way no fault touches. Every member is asked by a goroutine of its
-// own, so that one that does not answer delays no other.
+// harness, whose way no fault touches, and listens to their shims. Every member is
+// asked by a goroutine of its own, so that one that does not answer delays no other.
 type Sampler struct {
 	cancel  context.CancelFunc
 	working sync.WaitGroup
 
-	mu      sync.Mutex
-	samples []Sample
+	mu     sync.Mutex
+	tracks []*track
 }
 
 // StartSampler asks every member every so often (default 100 ms), members that join
@@ -30,19 +30,29 @@ func StartSampler(ctx context.Context, c *Cluster, every time.Duration) *Sampler
 	return s
 }
 
-// Stop ends the sampler and returns what it has seen, in order of time: a member's
-// sample where anything about it has changed, and its last one. In between it was
-// as the sample before says. It may be called again.
+// Stop ends the sampler and returns what it has found, in order of time: for each
+// member a sample where anything about it has changed, and one at the end. In
+// between it was as the sample before says. A state counts from when the question
+// began that found it, a shim's word from when it arrived. Stop may be called again.
 func (s *Sampler) Stop() []Sample {
 	s.cancel()
 	s.working.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	slices.SortStableFunc(s.samples, func(a, b Sample) int { return a.At.Compare(b.At) })
-	return slices.Clone(s.samples)
+	return s.found()
 }
 
-// attend keeps one observer for every present member.
+func (s *Sampler) found() []Sample {
+	s.mu.Lock()
+	tracks := slices.Clone(s.tracks)
+	s.mu.Unlock()
+	var all []Sample
+	for _, t := range tracks {
+		all = append(all, t.samples()...)
+	}
+	slices.SortStableFunc(all, func(a, b Sample) int { return a.At.Compare(b.At) })
+	return all
+}
+
+// attend keeps one observer for every member.
 func (s *Sampler) attend(ctx context.Context, c *Cluster, every time.Duration) {
 	observed := make(map[*Member]context.CancelFunc)
 	defer func() {
@@ -58,7 +68,8 @@ func (s *Sampler) attend(ctx context.Context, c *Cluster, every time.Duration) {
 			if observed[m] == nil {
 				watching, cancel := context.WithCancel(ctx)
 				observed[m] = cancel
-				s.working.Go(func() { s.observe(watching, m, every) })
+				t := s.newTrack(m)
+				s.working.Go(func() { observe(watching, m, t, every) })
 			}
 		}
 		for m, cancel := range observed {
@@ -75,74 +86,76 @@ func (s *Sampler) attend(ctx context.Context, c *Cluster, every time.Duration) {
 	}
 }
 
+func (s *Sampler) newTrack(m *Member) *track {
+	t := &track{member: m.name}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tracks = append(s.tracks, t)
+	return t
+}
+
 // observe asks one member until ctx ends. Rounds do not overlap: one that takes long
 // leaves out the next.
-func (s *Sampler) observe(ctx context.Context, m *Member, every time.Duration) {
-	ear := &listener{member: m}
+func observe(ctx context.Context, m *Member, t *track, every time.Duration) {
+	ear := &listener{member: m, track: t}
+	defer t.end()
 	defer ear.close()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	var last Sample
+	var last sighting
 	for {
 		ear.attend(ctx)
-		now := m.sample(ctx, last)
-		if ctx.Err() != nil { // the answer may be the context's
-			break
+		now := m.look(ctx, last)
+		if ctx.Err() != nil { // what was found may be the context's end
+			if !m.Running() {
+				t.see(sighting{at: now.at, state: Stopped})
+			}
+			return
 		}
-		now.Shim = ear.word()
-		if changed := (Sample{now.At, last.Member, last.State, last.Leader, last.Term, last.Shim}); changed != now {
-			s.add(now)
-		}
+		t.see(now)
 		last = now
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 		}
 	}
-	if !m.Running() {
-		last.State, last.Leader, last.Term, last.Shim = Stopped, 0, 0, ear.word()
-	}
-	last.Member, last.At = m.name, time.Now()
-	s.add(last)
 }
 
-func (s *Sampler) add(sample Sample) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.samples = append(s.samples, sample)
-}
-
-// sample asks what the member is, not its shim, in at most twice askTimeout. The moment is that of
-// the question: an answer that does not come was already missing then.
-func (m *Member) sample(ctx context.Context, last Sample) Sample {
-	s := Sample{At: time.Now(), Member: m.name}
+// look finds out what the member is, in at most twice askTimeout. The moment is that of the question:
+// an answer that does not come was already missing then. Where a member had quorum and has it still,
+// at the same term, one question is enough: a term has one leader.
+func (m *Member) look(ctx context.Context, last sighting) sighting {
+	s := sighting{at: time.Now()}
 	p := m.Etcd()
 	switch {
 	case p == nil:
-		s.State = Stopped
+		s.state = Stopped
 		return s
 	case p.Frozen():
-		s.State = Frozen
+		s.state = Frozen
 		return s
 	}
 	proof := errNotAsked
-	if last.State == Quorum || last.State == Leader {
+	if last.state == Quorum || last.state == Leader {
 		var term uint64
-		if term, proof = m.proveSoon(ctx); proof == nil && term == last.Term {
-			s.State, s.Leader, s.Term = last.State, last.Leader, last.Term // a term has one leader
+		if term, proof = m.proveSoon(ctx); proof == nil && term == last.term {
+			s.state, s.leader, s.term = last.state, last.leader, last.term
 			return s
 		}
 	}
 	said, mute := m.askSoon(ctx)
 	if mute == nil {
-		s.Leader, s.Term = said.leader, said.term
+		s.leader, s.term = said.leader, said.term
 	}
 	if mute == nil && proof == errNotAsked && said.leader != 0 && !said.learner {
 		_, proof = m.proveSoon(ctx)
 	}
-	s.State = judge(said, mute, proof)
-	if s.State == Mute && !m.Running() { // it ended while we asked
-		s.State = Stopped
+	s.state = judge(said, mute, proof)
+	switch p := m.Etcd(); {
+	case s.state == Mute && p == nil: // it ended while we asked
+		s.state = Stopped
+	case s.state == Mute && p.Frozen():
+		s.state = Frozen
 	}
 	return s
 }

@@ -40,9 +40,7 @@ func states(samples []Sample) string {
 
 // latest is a member's newest sample.
 func (s *Sampler) latest(member string) Sample {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, sample := range slices.Backward(s.samples) {
+	for _, sample := range slices.Backward(s.found()) {
 		if sample.Member == member {
 			return sample
 		}
