@@ -24,6 +24,8 @@ type call struct {
 	role     role
 	revision int64         // the answer's, or the store's for one without an answer; 0: open
 	end      time.Duration // latest moment at which it can have happened
+
+	first, last int // of the places that it can have in the order of revisions, if all are known
 }
 
 // describe is what a reader sees in the illustration.

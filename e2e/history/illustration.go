@@ -49,7 +49,7 @@ func (m *model) window(calls []*call) (*model, []*call) {
 	stuck, states := m.walk(ordered)
 	from := max(stuck-widest/2, 0)
 	some := ordered[from:min(from+widest, len(ordered))]
-	narrow := &model{group: m.group, begin: states[from], pinned: true, changes: m.changes}
+	narrow := &model{group: m.group, begin: states[from], pinned: true}
 	return narrow, slices.SortedStableFunc(slices.Values(some), func(a, b *call) int { return cmp.Compare(a.op.Call, b.op.Call) })
 }
 

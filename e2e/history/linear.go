@@ -1,7 +1,6 @@
 package history
 
 import (
-	"slices"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -60,12 +59,7 @@ func (g *group) model(truth Truth) (*model, []*call) {
 	}
 	m.pinned = true
 	calls := g.pin()
-	for _, c := range calls {
-		if c.role == changing {
-			m.changes = append(m.changes, c.revision)
-		}
-	}
-	slices.Sort(m.changes)
+	place(calls)
 	return m, calls
 }
 

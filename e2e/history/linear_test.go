@@ -280,6 +280,12 @@ func judge(t *testing.T, got []string, want string) {
 	case want != "" && !slices.ContainsFunc(got, func(l string) bool { return strings.Contains(l, want) }):
 		t.Errorf("got %q\nwant a line with %q: the planted violation must be caught and named", got, want)
 	}
+	judgeLines(t, got)
+}
+
+// judgeLines fails unless there are ten lines at most, each of them one.
+func judgeLines(t *testing.T, got []string) {
+	t.Helper()
 	for _, line := range got {
 		if strings.ContainsAny(line, "\n\r") {
 			t.Errorf("%q is more than one line", line)
@@ -287,6 +293,56 @@ func judge(t *testing.T, got []string, want string) {
 	}
 	if len(got) > most {
 		t.Errorf("%d lines, want at most %d", len(got), most)
+	}
+}
+
+func TestAnySpoiltHistoryIsCaught(t *testing.T) {
+	rng := dice(t)
+	caught := make(map[string]int)
+	for range 400 {
+		ops, truth := crowd{groups: 2, callers: 3, ops: 8, keys: 2, unknown: 0.2}.play(rng)
+		op := &ops[rng.IntN(len(ops))]
+		at := slices.IndexFunc(truth.Changes, func(c Change) bool { return op.writes() && c.Value == op.Values[0] })
+		acked := op.Outcome == Done && at >= 0
+		what := []string{"drop", "repeat", "split", "reorder", "refuse", "misread", "mislead"}[rng.IntN(7)]
+		switch {
+		case what == "drop" && acked:
+			truth.Changes = slices.DeleteFunc(truth.Changes, func(c Change) bool { return c.Revision == op.Revision })
+		case what == "repeat" && at >= 0:
+			truth.Upto++
+			again := truth.Changes[at]
+			again.Revision = truth.Upto
+			truth.Changes = append(truth.Changes, again)
+		case what == "split" && at >= 0 && len(op.Keys) > 1:
+			truth.Upto++
+			half := truth.Changes[at]
+			half.Revision = truth.Upto
+			truth.Changes = append(slices.Delete(truth.Changes, at, at+1), half)
+		case what == "reorder" && acked:
+			i := slices.IndexFunc(ops, func(o Op) bool {
+				return o.Outcome == Done && o.Kind == Put && o.Group == op.Group && o.Revision != op.Revision
+			})
+			if i < 0 {
+				continue
+			}
+			op.Revision, ops[i].Revision = ops[i].Revision, op.Revision
+		case what == "refuse" && at >= 0:
+			op.Outcome = Refused
+		case what == "misread" && op.finds():
+			op.Found[rng.IntN(len(op.Found))] += "?"
+		case what == "mislead" && op.Kind == Swap && op.Outcome == Done:
+			op.Swapped = !op.Swapped
+			op.Found = slices.Repeat([]string{op.Expect + "?"}, len(op.Keys))
+		default:
+			continue
+		}
+		if got := Linearizable(ops, truth, time.Minute); len(got.Violations) == 0 || got.Illustration == nil {
+			t.Fatalf("%s of %+v: %q, %d bytes of illustration, want it caught and drawn\n%s%+v", what, *op, got.Violations, len(got.Illustration), listed(ops), truth)
+		}
+		caught[what]++
+	}
+	if len(caught) < 7 {
+		t.Errorf("caught %v, want all seven ways tried", caught)
 	}
 }
 

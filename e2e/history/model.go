@@ -13,11 +13,11 @@ import (
 type state struct {
 	held []string // by index of key; "" for an absent one
 	seen int64    // the highest revision that an answer so far has told
-	next int      // which change of model.changes comes next
+	turn int      // how many calls have come: in the order of revisions, whose turn it is
 }
 
 func (s *state) equal(o *state) bool {
-	return s.seen == o.seen && s.next == o.next && slices.Equal(s.held, o.held)
+	return s.seen == o.seen && s.turn == o.turn && slices.Equal(s.held, o.held)
 }
 
 var hashSeed = maphash.MakeSeed()
@@ -36,19 +36,38 @@ func (s *state) hash() uint64 {
 // other. Revisions are the whole store's, so a group sees gaps between its own.
 type model struct {
 	*group
-	begin   *state
-	pinned  bool    // every call has a revision
-	changes []int64 // if pinned: the revisions of calls that change the group, in order
+	begin  *state
+	pinned bool // every call has a revision, and a place
+}
+
+// place gives every call its place in the order of revisions: calls that change
+// nothing share one where they have the same revision.
+func place(calls []*call) {
+	ordered := byRevision(calls)
+	for i, c := range ordered {
+		c.first, c.last = i, i
+		if i > 0 && c.role == reading && ordered[i-1].role == reading && ordered[i-1].revision == c.revision {
+			c.first = ordered[i-1].first
+		}
+	}
+	for i, c := range slices.Backward(ordered) {
+		if i+1 < len(ordered) && ordered[i+1].first == c.first {
+			c.last = ordered[i+1].last
+		}
+	}
 }
 
 // step tells whether a call can come next and what it leaves behind: more than one
 // state if nobody knows what it did.
 //
 // A change has a revision above all that the group has told before, a read none
-// below. While all revisions are known, the next change is the one with the lowest
-// revision that is left, and no read sees beyond it: that is no further condition,
-// any other order would be found wrong later, but it keeps the search narrow.
+// below. So where all revisions are known, calls can only come in their order. Asking
+// for that at once is no further condition, any other order would be found wrong
+// later, but it keeps the search from trying them.
 func (m *model) step(s *state, c *call) []*state {
+	if m.pinned && (s.turn < c.first || s.turn > c.last) {
+		return nil
+	}
 	switch c.role {
 	case open:
 		return m.guess(s, c.op)
@@ -78,7 +97,7 @@ func (m *model) changesIn(s *state, op *Op) bool {
 }
 
 func (m *model) read(s *state, c *call) []*state {
-	if c.revision < s.seen || m.pinned && s.next < len(m.changes) && c.revision >= m.changes[s.next] {
+	if c.revision < s.seen {
 		return nil
 	}
 	switch op := c.op; op.Kind {
@@ -97,18 +116,18 @@ func (m *model) read(s *state, c *call) []*state {
 	default: // a put always changes something
 		return nil
 	}
-	return []*state{{held: s.held, seen: c.revision, next: s.next}}
+	return []*state{{held: s.held, seen: c.revision, turn: s.turn + 1}}
 }
 
 func (m *model) change(s *state, c *call) []*state {
-	if c.revision <= s.seen || m.pinned && (s.next >= len(m.changes) || c.revision != m.changes[s.next]) {
+	if c.revision <= s.seen {
 		return nil
 	}
 	held, possible := m.apply(s.held, c.op)
 	if !possible {
 		return nil
 	}
-	return []*state{{held: held, seen: c.revision, next: s.next + 1}}
+	return []*state{{held: held, seen: c.revision, turn: s.turn + 1}}
 }
 
 // apply is what a change leaves of the values; impossible if it would change nothing.
@@ -137,10 +156,11 @@ func (m *model) apply(held []string, op *Op) (after []string, possible bool) {
 // guess is both that an operation happened, with the lowest revision that it can have
 // had, and that it did not.
 func (m *model) guess(s *state, op *Op) []*state {
+	skipped := &state{held: s.held, seen: s.seen, turn: s.turn + 1}
 	if held, possible := m.apply(s.held, op); possible {
-		return []*state{s, {held: held, seen: s.seen + 1, next: s.next}}
+		return []*state{skipped, {held: held, seen: s.seen + 1, turn: s.turn + 1}}
 	}
-	return []*state{s}
+	return []*state{skipped}
 }
 
 // porcupine is the model in the form that the search takes.
