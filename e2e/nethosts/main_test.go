@@ -5,7 +5,10 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/signal"
+	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -14,7 +17,16 @@ import (
 
 func TestMain(m *testing.M) {
 	nethosts.Register("echo", echoMain)
+	if os.Getenv(trialEnv) == "missing" {
+		missing := nethosts.Missing()
+		fmt.Println(missing)
+		fmt.Println(nethosts.Enter())
+		os.Exit(0)
+	}
 	nethosts.EnterTests()
+	if trial, ok := trials[os.Getenv(trialEnv)]; ok {
+		os.Exit(trial())
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -25,7 +37,6 @@ func echoMain() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	fmt.Println("ready")
 	for {
 		c, err := l.Accept()
 		if err != nil {
@@ -33,4 +44,122 @@ func echoMain() int {
 		}
 		go func() { _, _ = io.Copy(c, c) }()
 	}
+}
+
+// trialEnv names what this binary does when a test starts it as a whole harness.
+const trialEnv = "QUORUMWISE_LAB_TRIAL"
+
+var trials = map[string]func() int{
+	"status": func() int { return 7 },
+	"signal": awaitSignal,
+	"orphan": leaveOrphans,
+	"hold":   func() int { return tryLab(true) },
+	"lab":    func() int { return tryLab(false) },
+}
+
+func awaitSignal() int {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	fmt.Println("ready")
+	fmt.Println("got", <-signals)
+	select {
+	case <-signals:
+		return 1 // twice
+	case <-time.After(200 * time.Millisecond):
+		return 3
+	}
+}
+
+// leaveOrphans ends with status 0 if process 1 buries what it is left, and leaves
+// to os/exec what is its own.
+func leaveOrphans() int {
+	for range 20 {
+		p, err := os.StartProcess("/bin/sh", []string{"sh", "-c", "(sleep 0.01 &) ; exit 5"}, &os.ProcAttr{})
+		if err != nil {
+			return 1
+		}
+		time.Sleep(5 * time.Millisecond)
+		if state, err := p.Wait(); err != nil || state.ExitCode() != 5 {
+			fmt.Println("own child:", state, err)
+			return 1
+		}
+	}
+	time.Sleep(300 * time.Millisecond)
+	left, _ := os.ReadDir("/proc")
+	processes := 0
+	for _, e := range left {
+		if e.Name()[0] >= '1' && e.Name()[0] <= '9' {
+			processes++
+		}
+	}
+	fmt.Println(processes, "processes")
+	if processes != 2 { // process 1 and this one
+		return 1
+	}
+	return 0
+}
+
+// tryLab uses everything of a lab that could be left behind, and if it is to hold
+// it, waits with it for its end.
+func tryLab(hold bool) int {
+	l, err := nethosts.New(nethosts.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	if err := useLab(l); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println("ready")
+	if hold {
+		time.Sleep(time.Minute)
+	}
+	if err := l.Close(); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+func useLab(l *nethosts.Lab) error {
+	m1, err := l.Host("m1")
+	if err != nil {
+		return err
+	}
+	c1, err := l.Host("c1")
+	if err != nil {
+		return err
+	}
+	address := m1.Addr().String() + ":1"
+	p, err := m1.StartSelf("echo", nethosts.Command{Args: []string{address}})
+	if err != nil {
+		return err
+	}
+	if _, err := c1.Start(nethosts.Command{Path: "sh", Args: []string{"-c", "setsid sleep 1000 & sleep 1000"}}); err != nil {
+		return err
+	}
+	if _, err := l.Delay(time.Millisecond, nethosts.Between(m1, c1)...); err != nil {
+		return err
+	}
+	if _, err := l.Lose(0.01, nethosts.Between(m1, c1)...); err != nil {
+		return err
+	}
+	if err := os.WriteFile(m1.Dir()+"/file", []byte("x"), 0o600); err != nil {
+		return err
+	}
+	err = c1.Do(func() (err error) {
+		for range 100 {
+			var c net.Conn
+			if c, err = net.DialTimeout("tcp", address, time.Second); err == nil {
+				return c.Close()
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return p.Freeze()
 }

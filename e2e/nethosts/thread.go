@@ -24,6 +24,12 @@ func onThread(f func() (spoilt bool, err error)) error {
 			}
 			result <- err
 		}()
+		if unix.Gettid() == unix.Getpid() {
+			// The first thread of a process never ends, and is what others see of it.
+			// While this goroutine keeps it, f gets another.
+			spoilt, err = false, onThread(f)
+			return
+		}
 		spoilt, err = f()
 	}()
 	return <-result
@@ -40,14 +46,9 @@ func (n *namespace) do(f func() error) error {
 	})
 }
 
-// doOnce is do on a thread that ends afterwards, whatever f did to it. The first
-// thread of the process cannot end: while this goroutine keeps it, another runs
-// on another.
+// doOnce is do on a thread that ends afterwards, whatever f did to it.
 func (n *namespace) doOnce(f func() error) error {
 	return onThread(func() (bool, error) {
-		if unix.Gettid() == unix.Getpid() {
-			return false, n.doOnce(f)
-		}
 		if err := n.enter(); err != nil {
 			return false, err
 		}

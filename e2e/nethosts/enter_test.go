@@ -1,0 +1,411 @@
+package nethosts
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// trial starts this binary as a harness of its own, which does what its name says
+// in main_test.go. What this test runs in is the outside for it.
+func trial(t *testing.T, name string, set func(*exec.Cmd)) (cmd *exec.Cmd, out *bufio.Reader) {
+	t.Helper()
+	Need(t)
+	cmd = exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), "QUORUMWISE_LAB_TRIAL="+name)
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	if set != nil {
+		set(cmd)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	cmd.Stdout, cmd.Stderr = w, w
+	err = startUncovered(cmd)
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if cmd.ProcessState == nil {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+	})
+	return cmd, bufio.NewReader(r)
+}
+
+// startUncovered starts a process to which this lab's /proc hides nothing: the
+// kernel does not let others than root mount a /proc that would show more than
+// the one they have.
+func startUncovered(cmd *exec.Cmd) error {
+	return onThread(func() (bool, error) {
+		if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
+			return false, err
+		}
+		if err := unix.Unmount(workRoot, unix.MNT_DETACH); err != nil {
+			return true, err
+		}
+		return true, cmd.Start()
+	})
+}
+
+func awaitReady(t *testing.T, out *bufio.Reader) {
+	t.Helper()
+	for {
+		line, err := out.ReadString('\n')
+		if line == "ready\n" {
+			return
+		}
+		if err != nil {
+			t.Fatalf("the other harness ended before it was ready: %v", err)
+		}
+		t.Log(strings.TrimSpace(line))
+	}
+}
+
+func status(cmd *exec.Cmd) int {
+	_ = cmd.Wait()
+	return exitStatus(cmd.ProcessState.Sys().(syscall.WaitStatus))
+}
+
+func remainder(out *bufio.Reader) string {
+	text, _ := io.ReadAll(out)
+	return string(text)
+}
+
+func TestExitStatusPassesThrough(t *testing.T) {
+	cmd, out := trial(t, "status", nil)
+	if got := status(cmd); got != 7 {
+		t.Errorf("exit status %d, want the harness's own 7; output: %s", got, remainder(out))
+	}
+}
+
+func TestSignalsReachTheHarnessOnce(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		// A terminal signals the whole process group.
+		cmd, out := trial(t, "signal", func(cmd *exec.Cmd) { cmd.SysProcAttr.Setpgid = true })
+		awaitReady(t, out)
+		if err := syscall.Kill(-cmd.Process.Pid, s); err != nil {
+			t.Fatal(err)
+		}
+		if got := status(cmd); got != 3 {
+			t.Errorf("%v: exit status %d, want the 3 of a harness that got it once; output: %s", s, got, remainder(out))
+		}
+	}
+}
+
+func TestOrphansAreBuriedAndOwnChildrenAreNotStolen(t *testing.T) {
+	cmd, out := trial(t, "orphan", nil)
+	if got := status(cmd); got != 0 {
+		t.Errorf("exit status %d: %s", got, remainder(out))
+	}
+}
+
+// machine is what one sees from outside of a lab.
+type machine map[string]bool
+
+func look(t *testing.T) machine {
+	t.Helper()
+	m := machine{}
+	for _, process := range glob("/proc/[0-9]*") {
+		if s := readStat(process); s.state == "" || s.state == "Z" {
+			continue
+		}
+		name, _ := os.ReadFile(process + "/comm")
+		m[fmt.Sprintf("process %s %s", filepath.Base(process), name)] = true
+		for _, kind := range []string{"net", "mnt", "pid", "user"} {
+			if ns, err := os.Readlink(process + "/ns/" + kind); err == nil {
+				m["namespace "+ns] = true
+			}
+		}
+	}
+	for _, path := range []string{"/proc/self/mountinfo", "/proc/net/dev", "/proc/net/tcp"} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			key, _, _ := strings.Cut(strings.TrimSpace(line), ":")
+			if path == "/proc/self/mountinfo" {
+				key = line
+			}
+			m[path+" "+key] = true
+		}
+	}
+	ruleset, err := exec.Command("nft", "list", "ruleset").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m["ruleset "+string(ruleset)] = true
+	for _, dir := range []string{os.TempDir(), "/run/netns", "/var/run/netns", "/dev/shm", "/dev/net", workRoot} {
+		for _, path := range glob(dir + "/*") {
+			m["file "+path] = true
+		}
+	}
+	return m
+}
+
+// more is what m has and before had not.
+func (m machine) more(before machine) []string {
+	left := maps.Clone(m)
+	maps.DeleteFunc(left, func(what string, _ bool) bool {
+		return before[what] || strings.HasPrefix(what, "file "+os.TempDir()) && !strings.Contains(what, "quorumwise")
+	})
+	return slices.Sorted(maps.Keys(left))
+}
+
+// descendant follows first children: 1 is process 1 of the other namespaces, 2
+// its harness.
+func descendant(t *testing.T, pid, generation int) int {
+	t.Helper()
+	for range generation {
+		found := 0
+		for _, path := range glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) {
+			text, _ := os.ReadFile(path)
+			for _, child := range strings.Fields(string(text)) {
+				if ns, err := os.Readlink("/proc/" + child + "/ns/pid"); err == nil && ns != ownNamespace("pid") {
+					found, _ = strconv.Atoi(child)
+				}
+			}
+		}
+		if pid = found; pid == 0 {
+			t.Fatal("no child in other namespaces")
+		}
+	}
+	return pid
+}
+
+func ownNamespace(kind string) string {
+	ns, _ := os.Readlink("/proc/self/ns/" + kind)
+	return ns
+}
+
+// However a harness ends, nothing is left of it.
+func TestNothingIsLeftOfAHarnessHoweverItEnds(t *testing.T) {
+	Need(t)
+	for name, c := range map[string]struct {
+		signal     syscall.Signal
+		generation int
+	}{
+		"outside killed":     {syscall.SIGKILL, 0},
+		"outside terminated": {syscall.SIGTERM, 0},
+		"outside quit":       {syscall.SIGQUIT, 0},
+		"process 1 killed":   {syscall.SIGKILL, 1},
+		"harness killed":     {syscall.SIGKILL, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := look(t)
+			cmd, out := trial(t, "hold", nil)
+			awaitReady(t, out)
+			if during := look(t).more(before); len(during) < 8 {
+				t.Fatalf("while the lab is held, only %q is seen of it: what is looked at is not enough", during)
+			}
+			victim := descendant(t, cmd.Process.Pid, c.generation)
+			if err := syscall.Kill(victim, c.signal); err != nil {
+				t.Fatal(err)
+			}
+			died := time.Now()
+			if got := status(cmd); got == 0 {
+				t.Error("exit status 0 after a harness was killed")
+			}
+			remainder(out)
+			for left := look(t).more(before); len(left) > 0; left = look(t).more(before) {
+				if time.Since(died) > 10*time.Second {
+					t.Fatalf("%v after the end there are %q", time.Since(died), left)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			t.Logf("clean after %v", time.Since(died))
+		})
+	}
+}
+
+func TestCloseLeavesNothingAndTwiceIsOnce(t *testing.T) {
+	Need(t)
+	before := look(t)
+	l, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := l.Host("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := l.Host("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := a.Start(Command{Path: "sleep", Args: []string{"1000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Rate(100_000, Between(a, b)...); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		left := slices.DeleteFunc(look(t).more(before), func(s string) bool { return strings.HasPrefix(s, "ruleset") })
+		if len(left) == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("after Close there are %q", left)
+		}
+	}
+	if _, err := l.Host("c"); err != errClosed {
+		t.Errorf("a host of a closed lab: %v, want %v", err, errClosed)
+	}
+}
+
+// nobody makes the other harness one without root.
+func nobody(cmd *exec.Cmd) {
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
+	cmd.Dir = "/"
+}
+
+func TestNothingIsMissingWhereThereIsALab(t *testing.T) {
+	for who, set := range map[string]func(*exec.Cmd){"root": nil, "nobody": nobody} {
+		_, out := trial(t, "missing", set)
+		// Outside, then inside what Enter says too.
+		if got := remainder(out); got != "<nil>\n<nil>\n<nil>\n" {
+			t.Errorf("%s: Missing and Enter say %q, want nothing", who, got)
+		}
+	}
+}
+
+func TestLabWithoutRootWhereUserNamespacesWork(t *testing.T) {
+	cmd, out := trial(t, "lab", nobody)
+	if got := status(cmd); got != 0 {
+		t.Errorf("exit status %d: %s", got, remainder(out))
+	}
+}
+
+// jail takes even user namespaces away: the kernel grants none to a process
+// whose root directory is not that of its mounts.
+func jail(t *testing.T) func(*exec.Cmd) {
+	Need(t)
+	root := t.TempDir()
+	if err := unix.Mount("/", root, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(root, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return func(cmd *exec.Cmd) {
+		nobody(cmd)
+		cmd.SysProcAttr.Chroot = root
+	}
+}
+
+func TestMissingPermissionIsNamedWithTheWayOut(t *testing.T) {
+	_, out := trial(t, "missing", jail(t))
+	lines := strings.Split(strings.TrimSpace(remainder(out)), "\n")
+	if len(lines) != 2 || lines[0] != lines[1] {
+		t.Fatalf("Missing and Enter say %q, want the same of both", lines)
+	}
+	for _, want := range []string{"permission to make namespaces", "operation not permitted", "run as root", "--privileged", "user.max_user_namespaces"} {
+		if !strings.Contains(lines[0], want) {
+			t.Errorf("%q does not say %q", lines[0], want)
+		}
+	}
+}
+
+func TestTestsThatNeedALabAreSkippedOrFailAsToldWithTheReason(t *testing.T) {
+	for _, c := range []struct {
+		flag, env string
+		status    int
+		verdict   string
+	}{
+		{"-lab=", "", 0, "--- SKIP"},
+		{"-lab=required", "", 1, "--- FAIL"},
+		{"", "QUORUMWISE_LAB=required", 1, "--- FAIL"},
+	} {
+		inJail := jail(t)
+		cmd, out := trial(t, "", func(cmd *exec.Cmd) {
+			inJail(cmd)
+			cmd.Args = slices.DeleteFunc([]string{"test", "-test.run=^TestTwoLabsDoNotMeet$", "-test.v", c.flag}, func(s string) bool { return s == "" })
+			cmd.Env = append(cmd.Env, c.env)
+		})
+		got, text := status(cmd), remainder(out)
+		if got != c.status || !strings.Contains(text, c.verdict) || !strings.Contains(text, "run as root") {
+			t.Errorf("%s %s: status %d, want %d and %q with the reason; output:\n%s", c.flag, c.env, got, c.status, c.verdict, text)
+		}
+	}
+}
+
+func TestMissingCommandsAreNamedWithTheirPackages(t *testing.T) {
+	old := sbin
+	defer func() { sbin = old }()
+	sbin = nil
+	t.Setenv("PATH", t.TempDir())
+	err := &MissingError{What: missingPrograms()}
+	for _, want := range []string{"the command ip: install the package iproute2", "the command nft: install the package nftables", "apt-get install nftables"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not say %q", err, want)
+		}
+	}
+	if err := ip("m1", nil, "link show"); err == nil || !strings.Contains(err.Error(), "m1: ip") {
+		t.Errorf("ip without ip: %v", err)
+	}
+}
+
+func TestMissingFeatureIsNamedWithTheWayOut(t *testing.T) {
+	Need(t)
+	old := features
+	defer func() { features = old }()
+	features = append(slices.Clone(old), feature{"warp in the kernel", "a kernel with CONFIG_WARP", func() error {
+		return nft("a trial", "table warp x { }\n")
+	}})
+	missing := missingFeatures()
+	if len(missing) != 1 || !strings.Contains(missing[0], "warp in the kernel (nethosts: a trial: ") || !strings.HasSuffix(missing[0], ": a kernel with CONFIG_WARP") {
+		t.Errorf("missing: %q, want only what the kernel has not, what nft said, and the way out", missing)
+	}
+}
+
+func TestOutsideIsAnotherNetwork(t *testing.T) {
+	Need(t)
+	links := func() string {
+		text, err := os.ReadFile("/proc/thread-self/net/dev")
+		if err != nil {
+			t.Error(err)
+		}
+		return string(text)
+	}
+	l := ForTest(t, Config{})
+	if got := links(); !strings.Contains(got, l.bridge+":") {
+		t.Fatalf("the switch is not among the harness's own links: %s", got)
+	}
+	err := Outside(func() error {
+		if got := links(); strings.Contains(got, l.bridge+":") {
+			t.Errorf("the switch is seen outside: %s", got)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
