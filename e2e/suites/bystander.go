@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -130,8 +131,14 @@ func (b *bystander) breaks(why string) {
 	}
 }
 
-// endpoints that the client knows now.
-func (b *bystander) endpoints() []string { return b.cli.Endpoints() }
+// endpoints that the client knows now, as host:port.
+func (b *bystander) endpoints() []string {
+	var known []string
+	for _, e := range b.cli.Endpoints() {
+		known = append(known, strings.TrimPrefix(e, "http://"))
+	}
+	return known
+}
 
 // leave stops writing, waits for the watch to come to the end, and says what was wrong
 // with it; "" if nothing was.
