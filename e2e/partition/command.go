@@ -149,7 +149,7 @@ func (w world) playAndReport(ctx context.Context, p plan) error {
 	defer closeLog()
 	show := newScreen(w.out, os.Getenv)
 	run := play(ctx, p, w.play, show, log)
-	if err := p.write(run); err != nil {
+	if err := report.Write(p.dir, run); err != nil {
 		return err
 	}
 	return conclude(w.out, p, run)

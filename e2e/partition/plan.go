@@ -16,13 +16,9 @@ type plan struct {
 	options   suites.Options
 	parallel  int
 	dir       string // of the report
-	kept      string // absolute path of what scenarios keep, in dir
 	settings  settings
 	etcd      string // version
 }
-
-// filesName is where scenarios keep evidence, in the report's directory.
-const filesName = "files"
 
 func newPlan(set settings, scs []suites.Scenario, pre prepared) (plan, error) {
 	dir := set.report
@@ -37,8 +33,8 @@ func newPlan(set settings, scs []suites.Scenario, pre prepared) (plan, error) {
 		return plan{}, fmt.Errorf("a directory for the report: %w", err)
 	}
 	set.seed = pre.Seed
-	p := plan{scenarios: scs, options: set.options(pre.Binary), parallel: set.parallel, dir: dir, kept: filepath.Join(abs, filesName), settings: set, etcd: pre.Version}
-	p.options.Dir = p.kept
+	p := plan{scenarios: scs, options: set.options(pre.Binary), parallel: set.parallel, dir: dir, settings: set, etcd: pre.Version}
+	p.options.Dir = filepath.Join(abs, report.FilesName)
 	return p, nil
 }
 
@@ -59,17 +55,4 @@ func (p plan) frame(began time.Time) report.Run {
 		Command: p.settings.command(p.settings.seed, p.settings.patterns...), Seed: p.settings.seed, Began: began,
 		Versions: report.Versions(p.etcd), Machine: report.Machine(),
 	}
-}
-
-// write writes the report. Paths of kept files become relative to the page, so that the
-// directory can be moved.
-func (p plan) write(run report.Run) error {
-	for i := range run.Scenarios {
-		for j, f := range run.Scenarios[i].Files {
-			if rel, err := filepath.Rel(filepath.Dir(p.kept), f.Path); err == nil && filepath.IsAbs(f.Path) && filepath.IsLocal(rel) {
-				run.Scenarios[i].Files[j].Path = filepath.ToSlash(rel)
-			}
-		}
-	}
-	return report.Write(p.dir, run)
 }

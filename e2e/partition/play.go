@@ -161,7 +161,7 @@ func (r *recital) save(now time.Time) {
 	if run.Ended == "" && len(run.Scenarios) < len(r.results) {
 		run.Ended = "it still goes on"
 	}
-	if err := r.plan.write(run); err != nil {
+	if err := report.Write(r.plan.dir, run); err != nil {
 		r.show.say(fmt.Sprintf("the report cannot be written yet: %v", err))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // What Write leaves in its directory.
@@ -13,14 +14,18 @@ const (
 	PageName  = "index.html"
 	JSONName  = "results.json"
 	JUnitName = "junit.xml"
+	// FilesName is the directory in it for what scenarios keep.
+	FilesName = "files"
 )
 
 // Write writes the report into dir: the page, the JSON and the JUnit XML. What the
-// scenarios have kept stays where it is: [File.Path] is relative to dir, or absolute.
+// scenarios have kept stays where it is; a [File.Path] inside dir is written relative to
+// it, so that the directory can be moved.
 func Write(dir string, r Run) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
+	r = r.within(dir)
 	return errors.Join(
 		writeFile(filepath.Join(dir, PageName), r.WriteHTML),
 		writeFile(filepath.Join(dir, JSONName), r.WriteJSON),
@@ -39,4 +44,23 @@ func writeFile(path string, write func(io.Writer) error) error {
 		return fmt.Errorf("report: %s: %w", path, err)
 	}
 	return os.Rename(f.Name(), path)
+}
+
+// within is the run with paths relative to dir where they are in it. r stays as it is.
+func (r Run) within(dir string) Run {
+	root, err := filepath.Abs(dir)
+	if err != nil {
+		return r
+	}
+	r.Scenarios = slices.Clone(r.Scenarios)
+	for i := range r.Scenarios {
+		files := slices.Clone(r.Scenarios[i].Files)
+		for j, f := range files {
+			if rel, err := filepath.Rel(root, f.Path); err == nil && filepath.IsAbs(f.Path) && filepath.IsLocal(rel) {
+				files[j].Path = filepath.ToSlash(rel)
+			}
+		}
+		r.Scenarios[i].Files = files
+	}
+	return r
 }
