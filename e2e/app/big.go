@@ -56,7 +56,7 @@ func (b *big) write() error {
 	} else {
 		op.Revision = resp.Header.Revision
 	}
-	b.file(ofHistory, string(op.Kind), began, err)
+	b.file(ofHistory, class(op), began, err)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ops = append(b.ops, op)

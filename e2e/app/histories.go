@@ -72,11 +72,19 @@ func (c *caller) step() error {
 	if err != nil {
 		op.Error = err.Error()
 	}
-	c.file(ofHistory, string(op.Kind), began, err)
+	c.file(ofHistory, class(op), began, err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ops = append(c.ops, op)
 	return err
+}
+
+// class names the call that an operation is made with.
+func class(op history.Op) string {
+	if op.Kind == history.Swap || len(op.Keys) > 1 {
+		return "txn"
+	}
+	return string(op.Kind)
 }
 
 // patience is the timeout of the next operation. Of three callers one has the

@@ -21,9 +21,9 @@ type Record struct {
 	Reigns    []history.Reign
 	Counts    []history.Count
 
-	Failures []Failure
-	Grades   []Grade // none of the official client
-	Moves    []Move  // likewise
+	Failures []Failure // in order of their ends; without what the end of the load cut short
+	Grades   []Grade   // none of the official client
+	Moves    []Move    // likewise
 	Leaks    Leaks
 	Log      string // path of the process's log
 }
@@ -35,7 +35,7 @@ func (r Record) Trace() *workload.Trace { return workload.TraceOf(r.Attempts) }
 type Failure struct {
 	At    time.Time // when it ended
 	Took  time.Duration
-	Class string // get, put, delete, swap, lock, unlock, campaign, resign, session, count
+	Class string // get, put, delete, txn, lock, guarded, unlock, campaign, resign, session, count, watch
 	Err   *Error
 }
 

@@ -11,7 +11,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/quorumwise/quorumwise/e2e/history"
 	"github.com/quorumwise/quorumwise/e2e/workload"
 )
 
@@ -115,17 +114,29 @@ const goes = 3 * time.Second
 // stop ends the calls, gives the watches until ctx ends to deliver what was written
 // up to then, closes the clients, and returns the record.
 func (r *runner) stop(ctx context.Context, upTo int64) Record {
+	ended := time.Now() // what returns later was cut short
 	r.endCalls()
+	var load workload.Record
+	var loading sync.WaitGroup
+	if r.load != nil {
+		loading.Go(func() { load = r.load.Stop(ctx, upTo) })
+	}
 	r.site.work.Wait()
+	streams := r.watches.stop(ctx, r.last(ctx, upTo))
+	loading.Wait()
+	load.Ended = ended
+	if !r.began.IsZero() {
+		load.Began = r.began // streams that were opened before were no moves
+	}
 	r.endGrading()
 	r.grading.Wait()
 	rec := Record{
 		Name: r.order.Config.Name, Official: r.order.Config.Official, Zero: r.clock.zero, Log: r.order.Log,
-		Histories: slices.Concat(r.histories.record(), r.big.record()),
-		Sections:  r.locks.record(), Reigns: r.elections.record(), Counts: r.counters.record(),
-		Failures: r.desk.all(), Grades: r.grades.all, Moves: r.conn.allMoves(),
+		Load: r.clock.load(load), Streams: streams, Histories: slices.Concat(r.histories.record(), r.big.record()),
+		Sections: r.locks.record(), Reigns: r.elections.record(), Counts: r.counters.record(),
+		Grades: r.grades.all, Moves: r.conn.allMoves(),
 	}
-	rec.Load, rec.Streams = r.drain(ctx, upTo)
+	rec.Failures = failures(rec.Load, r.desk.all())
 	r.conn.close()
 	r.observer.Close()
 	for _, a := range r.conn.trace.Attempts(func(workload.Attempt) bool { return true }) {
@@ -135,25 +146,31 @@ func (r *runner) stop(ctx context.Context, upTo int64) Record {
 	return rec
 }
 
-// drain waits for all watches. Those on the keys of this application are given the
-// time to reach what it wrote last, as far as an unaffected member knows it.
-func (r *runner) drain(ctx context.Context, upTo int64) (rec workload.Record, streams []history.Stream) {
-	last := upTo
-	if upTo != 0 {
-		if now, err := r.observer.Get(ctx, Prefix, clientv3.WithCountOnly()); err == nil {
-			last = max(last, now.Header.Revision)
+// last is the revision that the watches of what this application wrote have to
+// reach, as far as an unaffected member knows it.
+func (r *runner) last(ctx context.Context, upTo int64) int64 {
+	if upTo == 0 {
+		return 0
+	}
+	now, err := r.observer.Get(ctx, Prefix, clientv3.WithCountOnly())
+	if err != nil {
+		return upTo
+	}
+	return max(upTo, now.Header.Revision)
+}
+
+// failures joins those of the load with the others.
+func failures(load workload.Record, others []Failure) []Failure {
+	all := slices.Clone(others)
+	for class, ops := range map[string][]workload.Op{"get": load.Gets, "put": load.Puts} {
+		for _, op := range ops {
+			if op.Err != nil {
+				all = append(all, Failure{At: op.Ended, Took: op.Took(op.Ended), Class: class, Err: Crossing(op.Err)})
+			}
 		}
 	}
-	var both sync.WaitGroup
-	if r.load != nil {
-		both.Go(func() { rec = r.load.Stop(ctx, upTo) })
-	}
-	both.Go(func() { streams = r.watches.stop(ctx, last) })
-	both.Wait()
-	if !r.began.IsZero() {
-		rec.Began = r.began // streams that were opened before were no moves
-	}
-	return r.clock.load(rec), streams
+	slices.SortStableFunc(all, func(a, b Failure) int { return a.At.Compare(b.At) })
+	return all
 }
 
 // progress is how far the load has come.
