@@ -254,7 +254,7 @@ func (a *App) Freeze() error { return a.process.Freeze() }
 func (a *App) Thaw() error { return a.process.Thaw() }
 
 // closing is what is kept of Stop's time for closing clients and writing the record.
-const closing = 6 * time.Second
+const closing = 8 * time.Second
 
 // Stop ends the load, gives watches the time that ctx leaves (but a few seconds) to
 // deliver revision upTo, closes the clients and returns the record. The process

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -86,20 +85,11 @@ func (c *connection) allMoves() []Move {
 	return append([]Move(nil), c.moves...)
 }
 
-// close ends the client. One that hangs is left after a while: the leaks show it.
+// close ends the client.
 func (c *connection) close() {
-	const most = 5 * time.Second
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if c.ours != nil {
-			c.ours.Close()
-		} else {
-			c.Close()
-		}
-	}()
-	select {
-	case <-done:
-	case <-time.After(most):
+	if c.ours != nil {
+		c.ours.Close()
+		return
 	}
+	c.Close()
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"runtime/pprof"
 	"sync"
 	"time"
 
@@ -137,10 +138,22 @@ func (r *runner) do(ctx context.Context, c command) error {
 	case stepClock:
 		return nethosts.StepWallClock(c.Step)
 	case stop:
-		within, cancel := context.WithTimeout(ctx, c.Within)
-		defer cancel()
-		return writeRecord(r.order.Record, r.stop(within, c.Upto))
+		return r.finish(ctx, c)
 	default:
 		return fmt.Errorf("unknown command %q", c.Do)
 	}
+}
+
+// finish stops the load and writes its record.
+func (r *runner) finish(ctx context.Context, c command) error {
+	within, cancel := context.WithTimeout(ctx, c.Within)
+	defer cancel()
+	rec, err := r.stop(within, c.Upto)
+	if errors.Is(err, errHangs) {
+		pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
+	}
+	if err != nil {
+		return err
+	}
+	return writeRecord(r.order.Record, rec)
 }

@@ -11,6 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorumwise/quorumwise/e2e/history"
 	"github.com/quorumwise/quorumwise/e2e/workload"
 )
 
@@ -113,17 +114,24 @@ const goes = 3 * time.Second
 
 // stop ends the calls, gives the watches until ctx ends to deliver what was written
 // up to then, closes the clients, and returns the record.
-func (r *runner) stop(ctx context.Context, upTo int64) Record {
+func (r *runner) stop(ctx context.Context, upTo int64) (Record, error) {
 	ended := time.Now() // what returns later was cut short
 	r.endCalls()
 	var load workload.Record
-	var loading sync.WaitGroup
-	if r.load != nil {
-		loading.Go(func() { load = r.load.Stop(ctx, upTo) })
+	var streams []history.Stream
+	var all sync.WaitGroup
+	all.Go(func() {
+		if r.load != nil {
+			load = r.load.Stop(ctx, upTo)
+		}
+	})
+	all.Go(func() {
+		r.site.work.Wait()
+		streams = r.watches.stop(ctx, r.last(ctx, upTo))
+	})
+	if !await(ctx, all.Wait) {
+		return Record{}, errHangs
 	}
-	r.site.work.Wait()
-	streams := r.watches.stop(ctx, r.last(ctx, upTo))
-	loading.Wait()
 	load.Ended = ended
 	if !r.began.IsZero() {
 		load.Began = r.began // streams that were opened before were no moves
@@ -137,13 +145,40 @@ func (r *runner) stop(ctx context.Context, upTo int64) Record {
 		Grades: r.grades.all, Moves: r.conn.allMoves(),
 	}
 	rec.Failures = failures(rec.Load, r.desk.all())
-	r.conn.close()
-	r.observer.Close()
+	await(ctx, func() { // where they hang, the leaks show it
+		r.conn.close()
+		r.observer.Close()
+	})
 	for _, a := range r.conn.trace.Attempts(func(workload.Attempt) bool { return true }) {
 		rec.Attempts = append(rec.Attempts, r.clock.attempt(a))
 	}
 	rec.Leaks = leaked(r.before, goes)
-	return rec
+	return rec, nil
+}
+
+// errHangs is a client that holds calls or watches fast whose contexts have ended.
+var errHangs = errors.New("calls or watches of the client did not end with their contexts; see the stacks in the log")
+
+// await returns when f does, or some time after ctx ended: then f is left behind, in
+// a process that is about to end.
+func await(ctx context.Context, f func()) bool {
+	const grace = 3 * time.Second
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+	}
+	select {
+	case <-done:
+		return true
+	case <-time.After(grace):
+		return false
+	}
 }
 
 // last is the revision that the watches of what this application wrote have to

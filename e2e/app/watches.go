@@ -221,6 +221,9 @@ func (w *watches) stop(ctx context.Context, upTo int64) []history.Stream {
 	w.run.Wait()
 	var all []history.Stream
 	for _, t := range w.all() {
+		if t.compacted && len(t.rec.Responses) == 0 {
+			continue // it came too late for its revision: no fault of the client's
+		}
 		t.rec.Upto = upTo
 		all = append(all, t.rec)
 	}
@@ -247,9 +250,10 @@ type tap struct {
 	stream string
 	moved  chan struct{} // one token whenever something arrived or the channel closed
 
-	mu   sync.Mutex
-	rec  history.Stream
-	upTo int64 // everything up to this revision was delivered, if the server is right
+	mu        sync.Mutex
+	rec       history.Stream
+	upTo      int64 // everything up to this revision was delivered, if the server is right
+	compacted bool  // it ended because it asked for what was compacted
 }
 
 func (t *tap) follow(ctx context.Context, ch clientv3.WatchChan, clock clock) {
@@ -281,6 +285,7 @@ func (t *tap) take(resp clientv3.WatchResponse, at time.Duration) {
 	case resp.IsProgressNotify():
 		t.upTo = max(t.upTo, r.Revision)
 	default:
+		t.compacted = resp.CompactRevision > 0
 		return // the channel is about to close: Closed says why
 	}
 	t.rec.Responses = append(t.rec.Responses, r)
