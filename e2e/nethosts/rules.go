@@ -42,6 +42,11 @@ func rules(number int, acting []*disturbance, unplugged map[*Host]bool) string {
 	return b.String()
 }
 
+// noRules takes all of it away.
+func noRules(number int) string {
+	return fmt.Sprintf("delete table bridge lab%d\ndelete table netdev lab%[1]d\n", number)
+}
+
 // lots matches packets by chance.
 func lots(part float64) string {
 	if part == 1 {

@@ -15,6 +15,7 @@ type wire struct {
 	acting    []*disturbance
 	unplugged map[*Host]bool
 	hop       *hop // nil until a packet has to be held
+	tables    bool // there are tables
 }
 
 func newWire(l *Lab) *wire { return &wire{lab: l, unplugged: map[*Host]bool{}} }
@@ -73,7 +74,7 @@ func (w *wire) apply(after []*disturbance) error {
 	if err := nft("the switch", rules(w.lab.number, after, w.unplugged)); err != nil {
 		return err
 	}
-	w.acting = after
+	w.acting, w.tables = after, true
 	return nil
 }
 
@@ -111,8 +112,8 @@ func (w *wire) close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var errs []error
-	if len(w.acting) > 0 || w.hop != nil {
-		errs = append(errs, w.apply(nil))
+	if w.tables {
+		errs = append(errs, nft("the switch", noRules(w.lab.number)))
 	}
 	if w.hop != nil {
 		errs = append(errs, w.hop.close())
