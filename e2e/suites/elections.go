@@ -113,7 +113,7 @@ func killLeader(ctx context.Context, st *Stage) error {
 	if err := leader.Start(ctx); err != nil {
 		return err
 	}
-	return st.Cluster.Settled(ctx, betweenElections)
+	return st.settled(ctx, betweenElections)
 }
 
 func transferLeadership(ctx context.Context, st *Stage) error {
@@ -149,5 +149,5 @@ func forceElection(ctx context.Context, st *Stage) error {
 	if err != nil {
 		return err
 	}
-	return st.Cluster.Settled(ctx, betweenElections)
+	return st.settled(ctx, betweenElections)
 }

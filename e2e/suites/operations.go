@@ -78,11 +78,22 @@ func each(ctx context.Context, st *Stage, what string, do func(*realetcd.Member)
 			return fmt.Errorf("%s: %s: %w", m.Name(), what, err)
 		}
 		back()
-		if err := st.Cluster.Settled(ctx, betweenMembers); err != nil {
+		if err := st.settled(ctx, betweenMembers); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// settles is how long a cluster may take to be whole again: longer than the minute for
+// which a shim may hold down a member that flapped.
+const settles = 90 * time.Second
+
+// settled waits until the cluster has been whole for some time.
+func (st *Stage) settled(ctx context.Context, d time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, d+settles, fmt.Errorf("the cluster was not whole for %v within %v", d, d+settles))
+	defer cancel()
+	return st.Cluster.Settled(ctx, d)
 }
 
 func restartAll(ctx context.Context, st *Stage) error {
@@ -169,7 +180,7 @@ func replaceAll(ctx context.Context, st *Stage) error {
 			return errors.Join(err, third.close())
 		}
 		st.follow()
-		if err := st.Cluster.Settled(ctx, betweenMembers); err != nil {
+		if err := st.settled(ctx, betweenMembers); err != nil {
 			return errors.Join(err, third.close())
 		}
 		back()

@@ -55,7 +55,7 @@ func (st *Stage) suffer(ctx context.Context, faults []Fault, bouts []bout) error
 		if err := sleep(ctx, b.Quiet); err != nil {
 			return err
 		}
-		if err := st.Cluster.Settled(ctx, time.Second); err != nil {
+		if err := st.settled(ctx, time.Second); err != nil {
 			return fmt.Errorf("after bout %d, %v: %w", n+1, b, err)
 		}
 	}

@@ -74,7 +74,7 @@ func growStore(ctx context.Context, st *Stage) error {
 		took := time.Since(began)
 		st.Log.Info("store grown", "keys", (round+1)*150*keysAtOnce, "defragmented in", took)
 		if took > absence*5/4 {
-			return st.Cluster.Settled(ctx, betweenMembers)
+			return st.settled(ctx, betweenMembers)
 		}
 	}
 	return errors.New("defragmenting a store of 900,000 keys is over too soon on this machine to be noticed")
@@ -195,7 +195,7 @@ func freeSpace(ctx context.Context, st *Stage, cli *clientv3.Client) error {
 		if err := m.Defragment(ctx); err != nil {
 			return fmt.Errorf("defragment %s: %w", m.Name(), err)
 		}
-		if err := st.Cluster.Settled(ctx, time.Second); err != nil {
+		if err := st.settled(ctx, time.Second); err != nil {
 			return err
 		}
 	}
