@@ -237,7 +237,8 @@ func (a *App) Progress() (Progress, bool) {
 }
 
 // SetEndpoints gives the client other endpoints, with the shims beside them as in
-// Config.ShimAddresses.
+// Config.ShimAddresses. The observer stays on those of its members that are among
+// them, and takes all of them where none is.
 func (a *App) SetEndpoints(ctx context.Context, endpoints []string, shims map[string]string) error {
 	return a.do(ctx, command{Do: setEndpoints, Endpoints: endpoints, ShimAddresses: shims})
 }

@@ -28,9 +28,7 @@ type big struct {
 }
 
 func (b *big) start() {
-	if b.cfg.Big > 0 {
-		b.work.Go(func() { b.repeat(b.cfg.Big, b.write) })
-	}
+	b.work.Go(func() { b.repeat(b.cfg.Big, b.write) })
 }
 
 func (b *big) write() error {

@@ -3,6 +3,7 @@ package app
 import (
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -76,6 +77,16 @@ func (c *connection) setEndpoints(endpoints []string, shims map[string]string) {
 	}
 	c.mu.Unlock()
 	c.SetEndpoints(endpoints...)
+}
+
+// observed are the observer's members when the cluster's change: those of them that
+// are left, and all members where none is.
+func observed(before, members []string) []string {
+	left := slices.DeleteFunc(slices.Clone(before), func(e string) bool { return !slices.Contains(members, e) })
+	if len(left) == 0 {
+		return members
+	}
+	return left
 }
 
 // allMoves is a copy of what was moved.

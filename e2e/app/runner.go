@@ -77,9 +77,8 @@ func (r *runner) run(ctx, setUp context.Context) error {
 	calls, cancel := context.WithCancel(workload.AsUser(ctx))
 	r.endCalls = cancel
 	r.site = &site{cfg: cfg, clock: r.clock, desk: r.desk, cli: r.conn.Client, calls: calls}
-	r.histories.site, r.big.site, r.locks.site, r.elections.site, r.counters.site, r.watches.site = r.site, r.site, r.site, r.site, r.site, r.site
+	r.watches.site = r.site
 	r.watches.ctx, r.watches.cancel = context.WithCancel(workload.AsUser(ctx))
-
 	now, err := r.observer.Get(setUp, Prefix, clientv3.WithCountOnly())
 	if err != nil {
 		return fmt.Errorf("observer: %w", err)
@@ -95,6 +94,14 @@ func (r *runner) run(ctx, setUp context.Context) error {
 	if err := r.watches.start(setUp); err != nil {
 		return err
 	}
+	r.startCalls()
+	return nil
+}
+
+// startCalls starts the parts that change the store, as far as they are wanted.
+func (r *runner) startCalls() {
+	cfg := r.order.Config
+	r.histories.site, r.big.site, r.locks.site, r.elections.site, r.counters.site = r.site, r.site, r.site, r.site, r.site
 	for _, part := range []struct {
 		wanted bool
 		start  func()
@@ -106,7 +113,6 @@ func (r *runner) run(ctx, setUp context.Context) error {
 			part.start()
 		}
 	}
-	return nil
 }
 
 // goes is how long what was closed may take to go.

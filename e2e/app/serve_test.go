@@ -1,322 +1,194 @@
 package app
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/quorumwise/quorumwise/e2e/cluster"
-	"github.com/quorumwise/quorumwise/e2e/history"
 	"github.com/quorumwise/quorumwise/e2e/workload"
 )
 
-// program is the application's program in a process of its own, without a host.
-type program struct {
-	t       *testing.T
-	cmd     *exec.Cmd
-	in      io.WriteCloser
-	lines   *json.Encoder
-	reports chan report // closed when stdout ends
-	record  string
-	log     *bytes.Buffer // of stderr; may be read after wait
-	seq     int
-}
-
-func startProgram(t *testing.T) *program {
-	t.Helper()
-	p := &program{t: t, cmd: exec.Command(os.Args[0]), reports: make(chan report, 1000), record: filepath.Join(t.TempDir(), "record"), log: new(bytes.Buffer)}
-	p.cmd.Env = append(os.Environ(), programEnv+"=1")
-	p.cmd.Stderr = p.log
-	var err error
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := p.cmd.StdoutPipe()
+// A follower loses its quorum for some seconds: the application leaves it, and what
+// it has seen is right all the same.
+func TestAnApplicationLeavesAMemberThatIsCutOff(t *testing.T) {
+	c := startServers(t, 3, cluster.ShimSidecar)
+	v, err := c.View("ours")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.cmd.Process.Kill() })
-	p.lines = json.NewEncoder(p.in)
-	go func() {
-		defer close(p.reports)
-		lines := json.NewDecoder(out)
-		for {
-			var r report
-			if lines.Decode(&r) != nil {
-				return
-			}
-			p.reports <- r
-		}
-	}()
-	return p
-}
-
-func runProgram(t *testing.T, cfg Config) *program {
-	t.Helper()
-	p := startProgram(t)
-	p.tell(order{Config: cfg.withDefaults(), Record: p.record, Log: "the log", Within: 30 * time.Second})
-	p.wait("the start", func(r report) bool { return r.Started })
-	return p
-}
-
-// exit waits for the end of the program and returns its status.
-func (p *program) exit() int {
-	p.t.Helper()
-	timer := time.AfterFunc(10*time.Second, func() { p.cmd.Process.Kill() })
-	defer timer.Stop()
-	for range p.reports {
-	}
-	p.cmd.Wait()
-	return p.cmd.ProcessState.ExitCode()
-}
-
-func (p *program) tell(line any) {
-	p.t.Helper()
-	if err := p.lines.Encode(line); err != nil {
-		p.t.Fatalf("told the program %+v: %v", line, err)
-	}
-}
-
-// wait returns the first report that fits.
-func (p *program) wait(what string, fits func(report) bool) report {
-	p.t.Helper()
-	timeout := time.After(40 * time.Second)
-	var last *Progress
-	for {
-		select {
-		case r, ok := <-p.reports:
-			if r.Progress != nil {
-				last = r.Progress
-			}
-			switch {
-			case !ok:
-				p.t.Fatalf("the program ended with status %d; want %s. Its log:\n%s", p.exit(), what, p.log)
-			case fits(r):
-				return r
-			case r.Error != "":
-				p.t.Fatalf("the program says %q; want %s", r.Error, what)
-			}
-		case <-timeout:
-			p.cmd.Process.Signal(syscall.SIGQUIT) // its log ends with its stacks
-			p.exit()
-			p.t.Fatalf("no word from the program; want %s. Its last progress: %+v. Its log:\n%s", what, last, p.log)
+	bad := c.Followers()[0]
+	cfg := everything(c, v, false)
+	cfg.Observer = nil
+	for _, m := range c.Members() {
+		if m != bad {
+			cfg.Observer = append(cfg.Observer, m.ClientAddr())
 		}
 	}
-}
+	p := runProgram(t, cfg)
+	p.wait("a load that runs", func(r report) bool { return r.Progress != nil && r.Progress.Ops > 100 })
+	fault := workload.Fault{Address: v.Endpoint(bad), Cut: time.Now()}
+	c.CutPeers(bad)
+	p.wait("moves off the member", func(r report) bool { return r.Progress != nil && r.Progress.Moves > 0 })
+	settle := time.Now().Add(2 * time.Second)
+	p.wait("two seconds", func(report) bool { return time.Now().After(settle) })
+	fault.Heal = time.Now()
+	c.Heal()
 
-func (p *program) do(c command) report {
-	p.t.Helper()
-	p.seq++
-	c.Seq = p.seq
-	p.tell(c)
-	return p.wait(string(c.Do), func(r report) bool { return r.Done == c.Seq })
-}
-
-// stop ends the program and returns its record.
-func (p *program) stop(upTo int64) Record {
-	p.t.Helper()
-	if r := p.do(command{Do: stop, Upto: upTo, Within: 15 * time.Second}); r.Error != "" {
-		p.t.Fatalf("stop: %s", r.Error)
-	}
-	if status := p.exit(); status != exitStopped {
-		p.t.Errorf("exit status %d, want %d; its log:\n%s", status, exitStopped, p.log)
-	}
-	rec, err := readRecord(p.record)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return rec
-}
-
-// servers is a cluster with the reference of events.
-type servers struct {
-	*cluster.Cluster
-	cli *clientv3.Client
-	ref *workload.Reference
-}
-
-func startServers(t *testing.T, members int, shim cluster.Shim) *servers {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	c, err := cluster.Start(ctx, cluster.Config{Members: members, Dir: t.TempDir(), Shim: shim})
+	upTo, err := c.ref.Finish(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close() })
-	cli, err := clientv3.New(officialConfig(c.Endpoints()))
-	if err != nil {
-		t.Fatal(err)
+	rec := p.stop(upTo)
+	if bad := judge(t, c.cli, rec, upTo); len(bad) > 0 {
+		t.Errorf("violations: %q", bad)
 	}
-	t.Cleanup(func() { cli.Close() })
-	ref, err := workload.StartReference(ctx, cli, cli, 20*time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
+	checkLeaks(t, rec.Leaks)
+	f := workload.Measure(rec.Load, rec.Trace(), c.ref.Events(), fault, OutcomeUnknown)
+	if f.LastStream <= 0 || f.LastStream > 3*time.Second {
+		t.Errorf("the last stream left the member after %v; want after the cut and long before the heal", f.LastStream)
 	}
-	t.Cleanup(ref.Close)
-	return &servers{Cluster: c, cli: cli, ref: ref}
-}
-
-// everything is a configuration with all of the load.
-func everything(c *servers, v *cluster.View, official bool) Config {
-	shims := make(map[string]string)
-	for _, e := range v.Endpoints() {
-		shims[e] = v.Shim(e)
+	var graded, moved bool
+	for _, g := range rec.Grades {
+		graded = graded || g.Endpoint == fault.Address && g.Grade == "unhealthy" && g.At.After(fault.Cut) && g.At.Before(fault.Heal)
 	}
-	return Config{
-		Name: v.Name(), Official: official, Endpoints: v.Endpoints(), ShimAddresses: shims, Observer: c.Endpoints(), Seed: 7,
-		Histories: true, Watches: true, Big: 500 * time.Millisecond, ManyWatchers: 25, Locks: true, Elections: true, Counters: true,
+	for _, m := range rec.Moves {
+		moved = moved || m.Endpoint == fault.Address && m.Class == "watch" && m.At.After(fault.Cut) && m.At.Before(fault.Heal)
 	}
-}
-
-// judge returns the violations in a record.
-func judge(t *testing.T, cli *clientv3.Client, rec Record, upTo int64) []string {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	truth, err := history.ReadTruth(ctx, cli, Prefix, 1)
-	if err != nil {
-		t.Fatal(err)
+	if !graded || !moved {
+		t.Errorf("grades %v, moves %v; want the member unhealthy and a watch moved off it between cut and heal", rec.Grades, rec.Moves)
 	}
-	past, err := workload.ReadHistory(ctx, cli)
-	if err != nil {
-		t.Fatal(err)
-	}
-	linear := history.Linearizable(rec.Histories, truth, 20*time.Second)
-	if !linear.Decided {
-		t.Error("the order of the histories was not decided in 20 s; groups are too large")
-	}
-	bad := linear.Violations
-	bad = append(bad, history.CheckOnce(rec.Histories, truth, nil)...)
-	for _, s := range rec.Streams {
-		bad = append(bad, history.CheckStream(s, truth)...)
-	}
-	bad = append(bad, history.CheckLocks(rec.Sections, truth, 10*time.Second)...)
-	bad = append(bad, history.CheckElections(rec.Reigns, truth, 10*time.Second)...)
-	bad = append(bad, history.CheckCounters(rec.Counts, truth)...)
-	for _, w := range rec.Load.Watches {
-		bad = append(bad, workload.CheckWatch(w.Name, workload.Between(w.Events, rec.Load.StartRev, upTo), workload.Between(past.Events, rec.Load.StartRev, upTo))...)
-	}
-	bad = append(bad, workload.CheckOnce(rec.Load.Puts, past.Applied, nil)...)
-	bad = append(bad, workload.CheckReads(rec.Load.Gets, rec.Load.Puts)...)
-	if !rec.Official { // which may well lose one by a fault: nothing tells it
-		for _, l := range rec.Load.Leases {
-			bad = append(bad, workload.CheckLease(l)...)
+	for _, f := range rec.Failures {
+		if f.Err == nil || f.Class == "" || f.At.IsZero() {
+			t.Errorf("failure %+v lacks its class, time or error", f)
 		}
 	}
-	return bad
 }
 
-func TestAnApplicationOnAHealthyClusterSeesNothingWrongAndLeavesNothing(t *testing.T) {
+func TestTheProcessEndsWhenItsStdinDoes(t *testing.T) {
+	t.Run("before its order", func(t *testing.T) {
+		p := startProgram(t)
+		p.in.Close()
+		if status := p.exit(); status != exitOrphaned {
+			t.Errorf("exit status %d, want %d", status, exitOrphaned)
+		}
+	})
+	t.Run("while it starts", func(t *testing.T) {
+		p := startProgram(t)
+		p.tell(order{Config: Config{Name: "ours", Endpoints: []string{"127.0.0.1:1"}}.withDefaults(), Within: time.Hour})
+		p.in.Close()
+		if status := p.exit(); status == exitStopped || status < 0 {
+			t.Errorf("exit status %d, want that it ended by itself, without a stop", status)
+		}
+	})
+	t.Run("while its load hangs", func(t *testing.T) {
+		c := startServers(t, 1, cluster.ShimNone)
+		v, err := c.View("ours")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := runProgram(t, everything(c, v, true))
+		c.Freeze(c.Member("m1"))
+		p.in.Close()
+		began := time.Now()
+		if status := p.exit(); status != exitOrphaned || time.Since(began) > 3*time.Second {
+			t.Errorf("exit status %d after %v, want %d at once", status, time.Since(began), exitOrphaned)
+		}
+	})
+}
+
+// A stop must come to an end while nothing answers.
+func TestAStopEndsWhileNoMemberAnswers(t *testing.T) {
 	for name, official := range map[string]bool{"ours": false, "official": true} {
 		t.Run(name, func(t *testing.T) {
-			c := startServers(t, 3, cluster.ShimSidecar)
+			c := startServers(t, 1, cluster.ShimNone)
 			v, err := c.View(name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			p := runProgram(t, everything(c, v, official))
-			p.wait("progress of every part", func(r report) bool {
-				n := r.Progress
-				return n != nil && n.Ops > 300 && n.Locked > 10 && n.Elected > 3 && n.Counted > 30 && n.Streams > 25+14 && n.Load.Gets > 50
-			})
-			upTo, err := c.ref.Finish(t.Context())
+			p.wait("a load that runs", func(r report) bool { return r.Progress != nil && r.Progress.Ops > 50 })
+			c.Freeze(c.Member("m1"))
+			hangs := time.Now().Add(time.Second)
+			p.wait("a second", func(report) bool { return time.Now().After(hangs) })
+			began := time.Now()
+			p.seq++
+			p.tell(command{Seq: p.seq, Do: stop, Upto: 1 << 40, Within: time.Second})
+			p.wait("the stop", func(r report) bool { return r.Done == p.seq && r.Error == "" })
+			if took := time.Since(began); took > time.Second+closing {
+				t.Errorf("the stop took %v, want at most %v more than the second that watches were given", took, closing)
+			}
+			rec, err := readRecord(p.record)
 			if err != nil {
 				t.Fatal(err)
 			}
-			rec := p.stop(upTo)
-			if bad := judge(t, c.cli, rec, upTo); len(bad) > 0 {
-				t.Errorf("violations without any fault: %q", bad)
+			pending := 0
+			for _, op := range rec.Histories {
+				if op.Outcome == "unknown" {
+					pending++
+				}
+				if op.Return < op.Call {
+					t.Errorf("operation %+v returned before it was called", op)
+				}
 			}
-			if len(rec.Failures) > 0 {
-				t.Errorf("%d calls failed without any fault, the first: %+v %v", len(rec.Failures), rec.Failures[0], rec.Failures[0].Err)
+			if pending == 0 {
+				t.Error("no operation of unknown outcome; want those that hung when the load ended")
 			}
 			checkLeaks(t, rec.Leaks)
-			for _, problem := range incomplete(rec) {
-				t.Error(problem)
-			}
 		})
 	}
 }
 
-// checkLeaks complains of what a closed client has left.
-func checkLeaks(t *testing.T, l Leaks) {
-	t.Helper()
-	if l.Goroutines[1] > l.Goroutines[0] || l.Descriptors[1] > l.Descriptors[0] || len(l.Connections) > 0 {
-		t.Errorf("leaks: goroutines %v, descriptors %v (before, after), connections %v; want as many as before and no connection. Stacks:\n%s",
-			l.Goroutines, l.Descriptors, l.Connections, l.Stacks)
+func TestACommandThatCannotBeDoneSaysWhy(t *testing.T) {
+	c := startServers(t, 1, cluster.ShimNone)
+	v, err := c.View("ours")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := runProgram(t, Config{Name: "ours", Endpoints: v.Endpoints(), Quiet: true})
+	for _, bad := range []command{{Do: stepClock, Step: time.Minute}, {Do: "dance"}} {
+		p.seq++
+		bad.Seq = p.seq
+		p.tell(bad)
+		r := p.wait(string(bad.Do), func(r report) bool { return r.Done == bad.Seq })
+		if r.Error == "" {
+			t.Errorf("%s: no error; want one that says why not", bad.Do)
+		}
+	}
+	if r := p.do(command{Do: setEndpoints, Endpoints: v.Endpoints()}); r.Error != "" {
+		t.Errorf("endpoints: %s", r.Error)
+	}
+	rec := p.stop(0)
+	if len(rec.Load.Gets)+len(rec.Load.Puts)+len(rec.Histories)+len(rec.Streams) > 0 || len(rec.Load.Watches) == 0 {
+		t.Errorf("a quiet load of nothing else recorded %d gets, %d puts, %d operations, %d streams, %d watches; want watches only",
+			len(rec.Load.Gets), len(rec.Load.Puts), len(rec.Histories), len(rec.Streams), len(rec.Load.Watches))
 	}
 }
 
-// incomplete says what a record lacks that the load must have produced.
-func incomplete(rec Record) []string {
-	var lacks []string
-	need := func(ok bool, what string) {
-		if !ok {
-			lacks = append(lacks, "the record has no "+what)
-		}
+// A frozen process goes on where it was.
+func TestAFrozenProcessRecordsItsOwnSilence(t *testing.T) {
+	c := startServers(t, 1, cluster.ShimNone)
+	v, err := c.View("ours")
+	if err != nil {
+		t.Fatal(err)
 	}
-	kinds, swapped, absent := make(map[history.Kind]int), 0, 0
-	for _, op := range rec.Histories {
-		kinds[op.Kind]++
-		if len(op.Keys) > 1 {
-			kinds[op.Kind+" of several keys"]++
-		}
-		if op.Swapped {
-			swapped++
-		}
-		if slices.Contains(op.Found, "") {
-			absent++
-		}
+	p := runProgram(t, Config{Name: "ours", Endpoints: v.Endpoints()})
+	p.cmd.Process.Signal(syscall.SIGSTOP)
+	time.Sleep(time.Second)
+	p.cmd.Process.Signal(syscall.SIGCONT)
+	upTo, err := c.ref.Finish(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, k := range []history.Kind{history.Get, history.Put, history.Delete, history.Swap} {
-		need(kinds[k] > 10 && kinds[k+" of several keys"] > 3, string(k))
+	rec := p.stop(upTo)
+	if bad := judge(t, c.cli, rec, upTo); len(bad) > 0 {
+		t.Errorf("violations: %q", bad)
 	}
-	need(swapped > 3 && swapped < kinds[history.Swap], "swaps of both answers")
-	need(absent > 3, "reads of absent keys")
-	var notices, fragments, previous int
-	for _, s := range rec.Streams {
-		for _, r := range s.Responses {
-			if len(r.Changes) == 0 {
-				notices++
-			}
-			for _, c := range r.Changes {
-				if s.Fragment && len(c.Value) > 1<<16 {
-					fragments++
-				}
-				if c.Previous != nil {
-					previous++
-				}
-			}
-		}
-		need(len(s.Responses) > 0, "responses on watch "+s.Name)
+	f := workload.Measure(rec.Load, rec.Trace(), c.ref.Events(), workload.Fault{}, OutcomeUnknown)
+	if f.Silence < 900*time.Millisecond {
+		t.Errorf("the longest silence was %v, want the second for which it was frozen", f.Silence)
 	}
-	need(notices > 0, "progress notices")
-	need(fragments > 0, "big changes on a watch with fragments")
-	need(previous > 0, "previous values")
-	need(slices.ContainsFunc(rec.Sections, func(s history.Section) bool {
-		return s.Fence > 0 && len(s.Writes) == guardedWrites && s.Writes[0].Revision > 0
-	}), "sections with guarded writes")
-	need(slices.ContainsFunc(rec.Reigns, func(r history.Reign) bool { return r.Resigned > r.Elected }), "reigns that ended by resigning")
-	for _, c := range rec.Counts {
-		need(len(c.Acked) > 5, "increments of "+c.Caller)
-	}
-	need(rec.Official == (len(rec.Grades) == 0), "grades, or it has and is official")
-	need(slices.ContainsFunc(rec.Attempts, func(a workload.Attempt) bool { return strings.HasSuffix(a.Watch, "/shared") }), "attempt of a named stream")
-	need(!rec.Load.Began.IsZero() && rec.Load.Ended.After(rec.Load.Began), "times of the load")
-	return lacks
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"slices"
 	"runtime/pprof"
 	"sync"
 	"time"
@@ -114,26 +113,11 @@ func (r *runner) obey(ctx context.Context, commands <-chan command, m *mouth) in
 	}
 }
 
-// observe keeps the observer on those of its members that are left, and gives it all
-// members where none is.
-func (r *runner) observe(endpoints []string) {
-	var left []string
-	for _, e := range r.observer.Endpoints() {
-		if slices.Contains(endpoints, e) {
-			left = append(left, e)
-		}
-	}
-	if len(left) == 0 {
-		left = endpoints
-	}
-	r.observer.SetEndpoints(left...)
-}
-
 func (r *runner) do(ctx context.Context, c command) error {
 	switch c.Do {
 	case setEndpoints:
 		r.conn.setEndpoints(c.Endpoints, c.ShimAddresses)
-		r.observe(c.Endpoints)
+		r.observer.SetEndpoints(observed(r.observer.Endpoints(), c.Endpoints)...)
 		return nil
 	case stepClock:
 		return nethosts.StepWallClock(c.Step)
