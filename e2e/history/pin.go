@@ -52,11 +52,10 @@ func (g *group) revisionsByValue() map[string][]int64 {
 
 // pinDeletions finds out which calls made the deletions in the store's history: they
 // leave no value to know them by. Answered ones have priority, as they can have made
-// none but that of their own revision; of several with the same (one deleted, the
-// others came right after and found nothing) it is the one that was called first. The
-// rest is shared among those without an answer, which have no limit but that they were
-// called before anybody saw the deletion: any assignment within it is as good as
-// any other.
+// none but that of their own revision (several may have the same: one deleted, the
+// others came right after and found nothing). The rest is shared among those without an
+// answer. Either way it must have been called before anybody saw the deletion: any
+// assignment within that limit is as good as any other.
 func (g *group) pinDeletions(calls []*call, end time.Duration) []*call {
 	known := seenBy(calls)
 	match := matching{made: make(map[*Op]int)}
@@ -80,14 +79,12 @@ func (g *group) pinDeletions(calls []*call, end time.Duration) []*call {
 }
 
 func (g *group) answeredDeletion(calls []*call, held []string, t transaction, limit time.Duration) *call {
-	var first *call
 	for _, c := range calls {
-		if c.op.Kind == Delete && c.revision == t.revision && c.op.Call <= limit && g.explains(c.op, held, t) &&
-			(first == nil || c.op.Call < first.op.Call) {
-			first = c
+		if c.op.Kind == Delete && c.revision == t.revision && c.op.Call <= limit && g.explains(c.op, held, t) {
+			return c
 		}
 	}
-	return first
+	return nil
 }
 
 // candidates are the deletions without an answer that can have made a transaction.
