@@ -17,8 +17,9 @@ import (
 // do not depend on its end.
 const saveEvery = time.Minute
 
-// overtime is how much longer than expected a scenario may take before it is ended.
-const overtime = 5 * time.Minute
+// overtime is how much longer than its waits a scenario may take before it is ended: a
+// hundred elections take ten minutes on a slow machine.
+const overtime = 30 * time.Minute
 
 // errOvertime is why a scenario was ended that did not end by itself.
 var errOvertime = errors.New("it did not come to its end")
@@ -91,7 +92,7 @@ func perform(ctx context.Context, p plan, i int, player player, log *slog.Logger
 			e = broken(fmt.Sprintf("panic: %v\n%s", cause, debug.Stack()))
 		}
 	}()
-	limited, cancel := context.WithTimeoutCause(ctx, p.lasts(sc)*2+overtime, errOvertime)
+	limited, cancel := context.WithTimeoutCause(ctx, p.lasts(sc)+overtime, errOvertime)
 	defer cancel()
 	opts := p.options
 	opts.Logger = log.With("scenario", sc.Name)

@@ -96,15 +96,15 @@ func insert(s spread, d time.Duration) spread {
 // faultFigures are the figures of all scenarios with one fault.
 type faultFigures struct {
 	fault         string
-	scenarios     int // played
-	unplayed      int // skipped, or broken
+	scenarios     int // that passed or failed
+	uncounted     int // void, skipped or broken: they have shown nothing
 	ours, control side
 	falseMoves    int
 	violations    int
 }
 
 // faults gives one row for each fault, in the order in which they first appear, and
-// one for all together. A void scenario counts: its figures are as true as any.
+// one for all together.
 func (r Run) faults() (rows []faultFigures, all faultFigures) {
 	all.fault = "all"
 	for _, sc := range r.Scenarios {
@@ -134,8 +134,8 @@ func (sc Scenario) faultName() string {
 
 func (f *faultFigures) add(sc Scenario) {
 	f.violations += len(sc.Violations)
-	if sc.Status == Skipped || sc.Status == Broken {
-		f.unplayed++
+	if sc.Status != Passed && sc.Status != Failed {
+		f.uncounted++
 		return
 	}
 	f.scenarios++

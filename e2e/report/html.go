@@ -52,7 +52,7 @@ type fact struct{ Name, Value string }
 
 // faultRow is one line of the figures per fault.
 type faultRow struct {
-	Fault, Played         string
+	Fault, Counted        string
 	Silence, ControlQuiet cell
 	Call, ControlCall     cell
 	Dots                  template.HTML
@@ -188,7 +188,7 @@ func (r Run) faultRows() (rows []faultRow, scale template.HTML) {
 	ax := newLogAxis(all)
 	for _, f := range append(groups, all) {
 		rows = append(rows, faultRow{
-			Fault: clean(f.fault), Played: f.played(),
+			Fault: clean(f.fault), Counted: f.counted(),
 			Silence: spreadCell(f.ours.silence), ControlQuiet: spreadCell(f.control.silence),
 			Call: spreadCell(f.ours.call), ControlCall: spreadCell(f.control.call),
 			Dots:       ax.dots(f),

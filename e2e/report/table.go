@@ -10,7 +10,7 @@ import (
 // columns of the figures per fault. "median / worst" is over the scenarios; silence and
 // slowest call are the longest of each scenario.
 var columns = []string{
-	"fault", "played",
+	"fault", "scenarios",
 	"silence of streams, s", "official client",
 	"slowest call, s", "official client",
 	"false moves", "events lost", "events doubled", "violations",
@@ -55,7 +55,7 @@ func tableRows(r Run) [][]string {
 	var cells [][]string
 	for _, f := range append(rows, all) {
 		cells = append(cells, []string{
-			f.fault, f.played(),
+			f.fault, f.counted(),
 			f.ours.silence.String(), f.control.silence.String(),
 			f.ours.call.String(), f.control.call.String(),
 			fmt.Sprint(f.falseMoves), pair(f.ours.lost, f.control.lost), pair(f.ours.twice, f.control.twice), fmt.Sprint(f.violations),
@@ -64,11 +64,12 @@ func tableRows(r Run) [][]string {
 	return cells
 }
 
-func (f faultFigures) played() string {
-	if f.unplayed == 0 {
+// counted is how many scenarios the figures are of, and out of how many.
+func (f faultFigures) counted() string {
+	if f.uncounted == 0 {
 		return fmt.Sprint(f.scenarios)
 	}
-	return fmt.Sprintf("%d of %d", f.scenarios, f.scenarios+f.unplayed)
+	return fmt.Sprintf("%d of %d", f.scenarios, f.scenarios+f.uncounted)
 }
 
 // String is the median and the worst; one number where there is one scenario.
