@@ -107,3 +107,26 @@ func TestArrivalsFileOfAnyContent(t *testing.T) {
 		t.Errorf("a member that never ran: %v; want nothing counted", err)
 	}
 }
+
+func FuzzArrivalIsCountedUnderItsValue(f *testing.F) {
+	f.Add("plain")
+	f.Add("a\nb\"\x00\xff\u2028")
+	f.Fuzz(func(t *testing.T, value string) {
+		if value == "" || len(value) > longestIdentity {
+			return
+		}
+		path := filepath.Join(t.TempDir(), "arrivals")
+		a, err := openArrivals(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.close()
+		if err := a.add([]string{value}); err != nil {
+			t.Fatal(err)
+		}
+		got := make(map[string]int)
+		if err := countArrivals(got, path); err != nil || got[value] != 1 || len(got) != 1 {
+			t.Errorf("%q was counted as %v: %v", value, got, err)
+		}
+	})
+}

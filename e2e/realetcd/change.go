@@ -76,7 +76,8 @@ func (m *Member) promote(ctx context.Context, through *Member) (bool, error) {
 }
 
 // Remove takes a member out of the cluster, and returns when its processes have
-// ended: etcd ends by itself then. Its host stays until Close, without a server.
+// ended: etcd ends by itself then, at times by a panic, when it is asked for its
+// status at that moment. Its host stays until Close, without a server.
 func (c *Cluster) Remove(ctx context.Context, m *Member) error {
 	c.changing.Lock()
 	defer c.changing.Unlock()

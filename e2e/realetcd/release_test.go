@@ -1,6 +1,7 @@
 package realetcd
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -55,4 +56,23 @@ func TestEveryMinorVersionHasAFallback(t *testing.T) {
 			t.Errorf("no fallback for %s: without a network it cannot be played", minor)
 		}
 	}
+}
+
+func FuzzVersion(f *testing.F) {
+	for _, text := range []string{"3.6", "v3.6.16", "3.7.0-rc.1", "3.6.0-../../x", "3.6.0-a/b", ""} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := parseRelease(text)
+		if err != nil {
+			return
+		}
+		again, err := parseRelease(r.String())
+		if err != nil || again != r {
+			t.Errorf("parseRelease(%q) is %v, and that is %v, %v", text, r, again, err)
+		}
+		if name := r.String(); name != filepath.Base(name) {
+			t.Errorf("parseRelease(%q) = %q; want what can be a file's name", text, name)
+		}
+	})
 }
