@@ -234,7 +234,9 @@ func (j *judge) grade(st *standing, s sight, rest []sight, now time.Time, r *rul
 // when both it and another's goodness stood, and with a witness whose evidence is younger
 // than the cause.
 func (j *judge) condemned(st *standing, c *condition, rest []sight, now time.Time, r *ruling) bool {
-	if st.otherGood.IsZero() {
+	if st.otherGood.IsZero() || c.reason == ReasonSettling {
+		// One that settles proves its quorum all the while, and takes back nothing that it
+		// carries by waiting: only a relapse, which is the same stretch, condemns it.
 		return false
 	}
 	fresh := false
@@ -257,11 +259,11 @@ func (j *judge) condemned(st *standing, c *condition, rest []sight, now time.Tim
 	return fresh
 }
 
-// deniesQuorum reports whether a reason is one that a proof of our own contradicts, or the wait
-// of a shim after one: a member that drains or is behind may prove its quorum all the while.
+// deniesQuorum reports whether a reason is one that a proof of our own contradicts: a member
+// that drains or is behind may prove its quorum all the while.
 func deniesQuorum(reason string) bool {
 	switch reason {
-	case string(healthsvc.ReasonNoQuorum), string(healthsvc.ReasonSettling), ReasonNoLeader, ReasonNotServing:
+	case string(healthsvc.ReasonNoQuorum), ReasonNoLeader, ReasonNotServing:
 		return true
 	}
 	return false
@@ -281,9 +283,6 @@ func shown(w *condition, k kind) time.Time {
 // is cut off, and is not waited for.
 func (j *judge) hold(st *standing, c *condition, rest []sight) time.Duration {
 	switch {
-	case c.reason == string(healthsvc.ReasonSettling):
-		// Its proofs complete again, and the shim counts them before it says so.
-		return j.t.hold + j.t.readRetry
 	case !st.otherGood.After(c.since):
 		return j.t.hold
 	case c.kind == kindPath && st.shared:

@@ -165,7 +165,7 @@ func TestJudgeExcusesWhatItSlept(t *testing.T) {
 }
 
 func TestJudgeBelievesItsOwnLaterProofMoreThanAReport(t *testing.T) {
-	for reason, outlives := range map[string]bool{"no-quorum": true, "settling": true, "draining": false, "catching-up": false} {
+	for reason, outlives := range map[string]bool{"no-quorum": true, "draining": false, "catching-up": false} {
 		c := newCourt(t, "a", "b")
 		c.set("all", isGood)
 		c.run(time.Second)
@@ -181,12 +181,31 @@ func TestJudgeBelievesItsOwnLaterProofMoreThanAReport(t *testing.T) {
 			c.want("a:unhealthy b:healthy", reason+": no proof contradicts that")
 		}
 		c.run(300 * ms)
-		if reason == "settling" {
-			c.want("a:suspect b:healthy", "settling: the shim counts proofs that complete")
-			c.run(200 * ms)
-		}
 		c.want("a:unhealthy b:healthy", reason+": the report outlasts the proof")
 	}
+}
+
+func TestJudgeLeavesStreamsOnAMemberThatOnlySettles(t *testing.T) {
+	because := func(reason string) func(*condition) {
+		return func(c *condition) { isBad(kindQuorum)(c); c.reason = reason }
+	}
+	c := newCourt(t, "a", "b")
+	c.set("all", isGood)
+	c.run(time.Second)
+	stretch := c.now
+	c.set("a", because("no-quorum"))
+	c.run(200 * ms)
+	c.set("a", because("settling"))
+	c.seen[0].c.since, c.seen[0].c.from = stretch, stretch
+	c.run(10 * time.Second)
+	c.want("a:suspect b:healthy", "it proves its quorum while it settles: leaving it helps nobody")
+	c.set("a", because("no-quorum"))
+	c.seen[0].c.since, c.seen[0].c.from = stretch, stretch
+	c.run(20 * ms)
+	c.want("a:unhealthy b:healthy", "a relapse is the same stretch")
+	c.set("a", because("settling"))
+	c.run(time.Second)
+	c.want("a:unhealthy b:healthy", "one that was condemned returns when it is good")
 }
 
 func TestJudgeForgivesALoopThatIsAlwaysLateOnlyForAWhile(t *testing.T) {
