@@ -257,13 +257,20 @@ func TestCloseLeavesNothingAndTwiceIsOnce(t *testing.T) {
 	if err := p.Freeze(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Rate(100_000, Between(a, b)...); err != nil {
+	fault, err := l.Rate(100_000, Between(a, b)...)
+	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+	if err := fault.Lift(); err != nil {
+		t.Errorf("a fault is lifted after Close: %v", err)
+	}
+	if _, err := l.Drop(Between(a, b)...); err != errClosed {
+		t.Errorf("a fault in a closed lab: %v, want %v", err, errClosed)
 	}
 	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
 		left := look(t).more(before)
@@ -283,6 +290,13 @@ func TestCloseLeavesNothingAndTwiceIsOnce(t *testing.T) {
 func nobody(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	cmd.Dir = "/"
+}
+
+func TestOutsideNeedsRoot(t *testing.T) {
+	cmd, out := trial(t, "outside", nobody)
+	if got, text := status(cmd), remainder(out); got != 0 || !strings.Contains(text, "run as root, or fetch what is needed before") {
+		t.Errorf("exit status %d, %q; want an UnavailableError with the way out", got, text)
+	}
 }
 
 func TestNothingIsMissingWhereThereIsALab(t *testing.T) {

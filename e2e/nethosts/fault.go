@@ -27,7 +27,7 @@ func (f *Fault) Lift() error {
 	f.once.Do(func() {
 		f.lab.unlist(f)
 		f.err = f.lift()
-		f.lab.logChange("fault lifted", "fault", f.text)
+		f.lab.log.Info("fault lifted", "fault", f.text)
 	})
 	return f.err
 }
@@ -42,7 +42,7 @@ func (l *Lab) list(f *Fault) *Fault {
 	l.mu.Lock()
 	l.faults = append(l.faults, f)
 	l.mu.Unlock()
-	l.logChange("fault", "fault", f.text)
+	l.log.Info("fault", "fault", f.text)
 	return f
 }
 

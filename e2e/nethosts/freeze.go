@@ -24,7 +24,7 @@ func (p *Process) Freeze() error {
 	if err := p.awaitStop(); err != nil {
 		return p.failed("freeze", err)
 	}
-	p.host.lab.logChange("process frozen", "host", p.host.name, "program", p.name, "pid", p.Pid())
+	p.host.lab.log.Info("process frozen", "host", p.host.name, "program", p.name, "pid", p.Pid())
 	return nil
 }
 
@@ -34,7 +34,7 @@ func (p *Process) Thaw() error {
 		return p.failed("thaw", errEnded)
 	}
 	p.setFrozen(false)
-	p.host.lab.logChange("process thawed", "host", p.host.name, "program", p.name, "pid", p.Pid())
+	p.host.lab.log.Info("process thawed", "host", p.host.name, "program", p.name, "pid", p.Pid())
 	return nil
 }
 

@@ -50,7 +50,7 @@ func (l *Lab) Host(name string) (*Host, error) {
 		l.strike(h)
 		return nil, err
 	}
-	l.logChange("host", "name", name, "address", h.addr)
+	l.log.Info("host", "name", name, "address", h.addr)
 	return h, nil
 }
 
@@ -145,7 +145,7 @@ func (h *Host) Remove() error {
 	}
 	errs := []error{err, h.end(), h.forget()}
 	h.lab.strike(h)
-	h.lab.logChange("host removed", "name", h.name, "address", h.addr)
+	h.lab.log.Info("host removed", "name", h.name, "address", h.addr)
 	return errors.Join(errs...)
 }
 

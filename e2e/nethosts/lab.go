@@ -1,7 +1,6 @@
 package nethosts
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -172,9 +171,4 @@ func together[T any](all []T, f func(T) error) []error {
 	}
 	wg.Wait()
 	return errs
-}
-
-// logChange writes the one line of a change.
-func (l *Lab) logChange(text string, args ...any) {
-	l.log.Log(context.Background(), slog.LevelInfo, text, args...)
 }

@@ -1,6 +1,7 @@
 package nethosts_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -55,6 +56,14 @@ var trials = map[string]func() int{
 	"orphan": leaveOrphans,
 	"hold":   func() int { return tryLab(true) },
 	"lab":    func() int { return tryLab(false) },
+	"outside": func() int {
+		err := nethosts.Outside(func() error { return nil })
+		fmt.Println(err)
+		if _, ok := errors.AsType[*nethosts.UnavailableError](err); !ok {
+			return 1
+		}
+		return 0
+	},
 }
 
 func awaitSignal() int {

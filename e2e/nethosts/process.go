@@ -104,7 +104,7 @@ func (h *Host) start(name, path string, args []string, c Command) (*Process, err
 	if err != nil {
 		return nil, fmt.Errorf("nethosts: %s: start of %s: %w", h.name, name, err)
 	}
-	h.lab.logChange("process started", "host", h.name, "program", name, "pid", p.Pid())
+	h.lab.log.Info("process started", "host", h.name, "program", name, "pid", p.Pid())
 	go p.attend()
 	return p, nil
 }
@@ -191,7 +191,7 @@ func (p *Process) conclude(err error) {
 	p.host.mu.Lock()
 	p.host.processes = slices.DeleteFunc(p.host.processes, func(o *Process) bool { return o == p })
 	p.host.mu.Unlock()
-	p.host.lab.logChange("process ended", "host", p.host.name, "program", p.name, "pid", p.Pid(), "status", p.cmd.ProcessState)
+	p.host.lab.log.Info("process ended", "host", p.host.name, "program", p.name, "pid", p.Pid(), "status", p.cmd.ProcessState)
 	close(p.done)
 }
 

@@ -16,6 +16,7 @@ type wire struct {
 	unplugged map[*Host]bool
 	hop       *hop // nil until a packet has to be held
 	tables    bool // there are tables
+	closed    bool
 }
 
 func newWire(l *Lab) *wire { return &wire{lab: l, unplugged: map[*Host]bool{}} }
@@ -23,6 +24,9 @@ func newWire(l *Lab) *wire { return &wire{lab: l, unplugged: map[*Host]bool{}} }
 func (w *wire) add(d *disturbance) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.closed {
+		return errClosed
+	}
 	before, after := w.acting, append(slices.Clone(w.acting), d)
 	if d.hops() {
 		// The hop has to know what to do with a packet when the first comes.
@@ -107,10 +111,11 @@ func (w *wire) openHop() error {
 	return nil
 }
 
-// close removes all rules.
+// close removes all rules; there are none after it.
 func (w *wire) close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.closed, w.acting = true, nil
 	var errs []error
 	if w.tables {
 		errs = append(errs, nft("the switch", noRules(w.lab.number)))
