@@ -24,8 +24,8 @@ type Fault struct {
 	Name   string // in words with dashes
 	Does   string // what happens to the member, such as "loses its peers both ways"
 	Effect Effect
-	// Inflict makes the member suffer and returns how it is lifted. An
-	// *nethosts.UnavailableError says that this machine cannot.
+	// Inflict makes the member suffer and returns how it is lifted; nil: it is over
+	// already. An *nethosts.UnavailableError says that this machine cannot.
 	Inflict func(context.Context, *Stage, *realetcd.Member) (lift func(context.Context) error, err error)
 	// Clients: it hits the clients, whatever the member is. Everybody: they lose all
 	// members. Otherwise it hits one member.

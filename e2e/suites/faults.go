@@ -75,7 +75,7 @@ func machines() []Fault {
 	return []Fault{
 		{Name: "disk-hang", Does: "has a disk that answers no more", Effect: Isolates, Disks: true, Inflict: hangDisk},
 		{Name: "disk-slow", Does: "has a disk that stands still for 200 ms of each 300 ms", Effect: Slows, Disks: true, Follower: Open, Leader: Open, Inflict: slowDisk},
-		{Name: "memory", Does: "has hardly more memory than it uses", Effect: Slows, Follower: Open, Leader: Open, Inflict: squeezeMemory},
+		{Name: "memory", Does: "has hardly the memory that it needs", Effect: Slows, Disks: true, Follower: Open, Leader: Open, Inflict: squeezeMemory},
 		{Name: "cpu", Does: "has 5 % of one core", Effect: Slows, Follower: Open, Leader: Open, Inflict: starveCPU},
 	}
 }
@@ -188,7 +188,7 @@ func killRestart(ctx context.Context, _ *Stage, m *realetcd.Member) (lifter, err
 	if err := m.Kill(); err != nil {
 		return nil, err
 	}
-	return func(context.Context) error { return nil }, m.Start(ctx)
+	return nil, m.Start(ctx)
 }
 
 func killShim(_ context.Context, _ *Stage, m *realetcd.Member) (lifter, error) {
@@ -211,9 +211,10 @@ func slowDisk(_ context.Context, _ *Stage, m *realetcd.Member) (lifter, error) {
 	return func(context.Context) error { return stop() }, err
 }
 
-// squeezeMemory leaves a member less than its heap and its store's pages want together.
+// squeezeMemory asks for less than a member can do with, and gets the least. It has a disk,
+// for files in memory cannot be given back.
 func squeezeMemory(_ context.Context, _ *Stage, m *realetcd.Member) (lifter, error) {
-	const bytes = 48 << 20
+	const bytes = 16 << 20
 	return lifting(m.Host().LimitMemory(bytes))
 }
 

@@ -112,8 +112,8 @@ func (v *Verdict) remark(e *Evidence, control consistency) {
 	if still := e.still(); still > e.stillMost() {
 		v.note("no write went through for %s", shown(still))
 	}
-	for _, m := range e.doubtfulMoves() {
-		v.note("at %s a %s left %s for %s; it was %s", e.clock(m.At), m.Class, e.member(m.Endpoint), m.Reason, e.suffered(m))
+	for _, g := range e.grouped(e.doubtfulMoves()) {
+		v.note("%s; the member was slow", g)
 	}
 }
 
@@ -235,20 +235,24 @@ func (e *Evidence) returned() []string {
 func (e *Evidence) unmoved() []string {
 	var bad lines
 	if e.Scenario.Control != Unharmed {
-		for _, m := range e.falseMoves(e.Ours) {
-			bad.add("false move: a %s left %s for %s at %s, and the member was good", m.Class, e.member(m.Endpoint), m.Reason, e.clock(m.At))
+		for _, g := range e.grouped(e.falseMoves(e.Ours)) {
+			bad.add("false move: %s, and the member was good", g)
 		}
 		return bad
 	}
 	overdue := 0
+	var others []app.Move
 	for _, m := range e.Ours.Moves {
 		switch {
 		case !streamMove(m):
 		case m.Reason == client.ReasonKeepalive:
 			overdue++
 		default:
-			bad.add("a %s left %s for %s at %s; want no move: no member was bad", m.Class, e.member(m.Endpoint), m.Reason, e.clock(m.At))
+			others = append(others, m)
 		}
+	}
+	for _, g := range e.grouped(others) {
+		bad.add("%s; want no move: no member was bad", g)
 	}
 	f := e.measured(e.Ours)
 	if f.WatchesReopened > 0 {
@@ -258,6 +262,31 @@ func (e *Evidence) unmoved() []string {
 		bad.add("%d lease streams were opened again, of which only %d for an overdue keepalive", f.LeasesReopened, overdue)
 	}
 	return bad
+}
+
+// grouped says in a line each what left which member for what, and when first and last.
+func (e *Evidence) grouped(moves []app.Move) []string {
+	type kind struct{ class, member, reason string }
+	var kinds []kind
+	times := make(map[kind][]time.Time)
+	for _, m := range moves {
+		k := kind{m.Class, e.member(m.Endpoint), m.Reason}
+		if times[k] == nil {
+			kinds = append(kinds, k)
+		}
+		times[k] = append(times[k], m.At)
+	}
+	var all lines
+	for _, k := range kinds {
+		first, last := times[k][0], times[k][len(times[k])-1]
+		switch n := len(times[k]); n {
+		case 1:
+			all.add("a %s left %s for %s at %s", k.class, k.member, k.reason, e.clock(first))
+		default:
+			all.add("%d times a %s left %s for %s from %s to %s", n, k.class, k.member, k.reason, e.clock(first), e.clock(last))
+		}
+	}
+	return all
 }
 
 // streamMove says that a move is that of a stream, not of a call.
@@ -291,7 +320,7 @@ func (e *Evidence) falseMoves(rec app.Record) []app.Move {
 	var ms []app.Move
 	t := truthOf(e.Samples)
 	for _, m := range verdicts(rec.Moves) {
-		if e.suffered(m) == "" && t.worse(e.member(m.Endpoint), m.At.Add(-2*aftermath), m.At) < worseFor {
+		if !e.suffered(m) && t.worse(e.member(m.Endpoint), m.At.Add(-2*aftermath), m.At) < worseFor {
 			ms = append(ms, m)
 		}
 	}
@@ -312,14 +341,11 @@ func (e *Evidence) doubtfulMoves() []app.Move {
 	return ms
 }
 
-// suffered is what a member that a stream was moved off suffered from then; "" nothing.
-func (e *Evidence) suffered(m app.Move) string {
-	for _, h := range e.Hurts {
-		if h.Effect != Spares && h.Member == e.member(m.Endpoint) && h.during(m.At.Add(-aftermath), m.At) {
-			return "hit by " + h.What
-		}
-	}
-	return ""
+// suffered says that something was done to a member that a stream was moved off.
+func (e *Evidence) suffered(m app.Move) bool {
+	return slices.ContainsFunc(e.Hurts, func(h Hurt) bool {
+		return h.Effect != Spares && h.Member == e.member(m.Endpoint) && h.during(m.At.Add(-aftermath), m.At)
+	})
 }
 
 // tidy checks that an application left nothing behind.

@@ -116,6 +116,10 @@ func (st *Stage) Inflict(ctx context.Context, f Fault, m *realetcd.Member) error
 	if err != nil {
 		return fmt.Errorf("inflict %s: %w", f.Name, err)
 	}
+	if do == nil { // it is over
+		l.end(st)
+		return nil
+	}
 	l.do = do
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -134,11 +138,16 @@ func (st *Stage) Lift(ctx context.Context) error {
 		if err := l.do(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("lift %s: %w", l.name, err))
 		}
-		for _, i := range l.hurt {
-			st.healed(i)
-		}
+		l.end(st)
 	}
 	return errors.Join(errs...)
+}
+
+// end tells the judge that the members suffer no more.
+func (l lift) end(st *Stage) {
+	for _, i := range l.hurt {
+		st.healed(i)
+	}
 }
 
 // follow has what observes the cluster go to the members that there are now: for steps that
