@@ -17,12 +17,12 @@ type pipe struct {
 	rate  int // bytes a second, 0: no limit
 
 	free    time.Time // the line is busy until then
-	parcels []parcel  // by time
+	parcels []parcel  // as they came
 	bytes   int
 }
 
 type parcel struct {
-	due   time.Time // never before that of the one in front
+	due   time.Time // it also waits for those in front of it
 	frame []byte
 }
 
@@ -42,11 +42,7 @@ func (p *pipe) push(now time.Time, frame []byte) {
 		p.free = p.free.Add(time.Duration(len(frame)) * time.Second / time.Duration(p.rate))
 		sent = p.free
 	}
-	due := sent.Add(p.delay)
-	if n := len(p.parcels); n > 0 && due.Before(p.parcels[n-1].due) {
-		due = p.parcels[n-1].due
-	}
-	p.parcels = append(p.parcels, parcel{due: due, frame: frame})
+	p.parcels = append(p.parcels, parcel{due: sent.Add(p.delay), frame: frame})
 	p.bytes += len(frame)
 }
 

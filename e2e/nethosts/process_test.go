@@ -124,6 +124,16 @@ func TestKillTakesTheChildrenAlong(t *testing.T) {
 	}
 }
 
+func TestChildrenEndWithTheirParent(t *testing.T) {
+	_, hosts := lab(t, "m1")
+	p := sh(t, hosts[0], "sleep 1000 & echo $! > child; exit 0", nil)
+	end(t, p)
+	child := readPid(t, hosts[0].Dir()+"/child")
+	if state := processState(child); state != "" || p.Err() != nil {
+		t.Errorf("the child is in state %q, Err() = %v; want it gone and no error", state, p.Err())
+	}
+}
+
 func readPid(t *testing.T, path string) int {
 	t.Helper()
 	text, err := os.ReadFile(path)
