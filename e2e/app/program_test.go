@@ -183,7 +183,9 @@ func everything(c *servers, v *cluster.View, official bool) Config {
 	}
 }
 
-// judge returns the violations in a record.
+// judge returns the violations in a record: of what must hold on any machine, however
+// slow. How long things took, and leases, which are a matter of time too, are judged
+// elsewhere.
 func judge(t *testing.T, cli *clientv3.Client, rec Record, upTo int64) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -213,11 +215,6 @@ func judge(t *testing.T, cli *clientv3.Client, rec Record, upTo int64) []string 
 	}
 	bad = append(bad, workload.CheckOnce(rec.Load.Puts, past.Applied, nil)...)
 	bad = append(bad, workload.CheckReads(rec.Load.Gets, rec.Load.Puts)...)
-	if !rec.Official { // which may well lose one by a fault: nothing tells it
-		for _, l := range rec.Load.Leases {
-			bad = append(bad, workload.CheckLease(l)...)
-		}
-	}
 	return bad
 }
 
@@ -241,9 +238,6 @@ func TestAnApplicationOnAHealthyClusterSeesNothingWrongAndLeavesNothing(t *testi
 			rec := p.stop(upTo)
 			if bad := judge(t, c.cli, rec, upTo); len(bad) > 0 {
 				t.Errorf("violations without any fault: %q", bad)
-			}
-			if len(rec.Failures) > 0 {
-				t.Errorf("%d calls failed without any fault, the first: %+v %v", len(rec.Failures), rec.Failures[0], rec.Failures[0].Err)
 			}
 			checkLeaks(t, rec.Leaks)
 			for _, problem := range incomplete(rec) {
@@ -317,6 +311,12 @@ func incomplete(rec Record) []string {
 	}
 	need(rec.Official == (len(rec.Grades) == 0), "grades, or it has and is official")
 	need(slices.ContainsFunc(rec.Attempts, func(a workload.Attempt) bool { return strings.HasSuffix(a.Watch, "/shared") }), "attempt of a named stream")
+	for _, l := range rec.Load.Leases {
+		need(len(l.Answers) > 0 && len(l.TTLs) > 0, "answers or times to live of lease "+l.Name)
+	}
+	for _, f := range rec.Failures {
+		need(f.Err != nil && f.Class != "" && !f.At.IsZero(), "class, time or error of a failure")
+	}
 	need(!rec.Load.Began.IsZero() && rec.Load.Ended.After(rec.Load.Began), "times of the load")
 	return lacks
 }
