@@ -48,6 +48,9 @@ type play struct {
 
 	st        *Stage
 	version   string
+	binary    string    // of the etcd server; "" where the members are this program
+	stepped   string    // of applications; "" they are this program
+	zero      time.Time // of the timeline
 	sampler   *realetcd.Sampler
 	reference *workload.Reference
 	writer    *clientv3.Client // reaches the members that are spared
@@ -61,6 +64,9 @@ type play struct {
 
 // play opens the stage, plays the steps and gathers what was seen.
 func (p *play) play(ctx context.Context) (*Evidence, error) {
+	if err := p.build(ctx); err != nil {
+		return nil, err
+	}
 	setup, cancel := context.WithTimeoutCause(ctx, setUp, fmt.Errorf("the start took longer than %v", setUp))
 	defer cancel()
 	if err := p.open(setup); err != nil {
@@ -82,6 +88,29 @@ func (p *play) play(ctx context.Context) (*Evidence, error) {
 	ev.Lateness = late
 	p.tell("judge")
 	return ev, nil
+}
+
+// build makes what has to be built and is not in a cache yet: the etcd server, and
+// applications whose clocks can be stepped.
+func (p *play) build(ctx context.Context) (err error) {
+	if p.sc.Clock {
+		p.tell("build applications with clocks that can be stepped")
+		if p.stepped, err = app.Stepped(ctx, p.cache()); err != nil {
+			return err
+		}
+	}
+	p.version = version.Version
+	if p.sc.Shim == realetcd.ShimInProcess {
+		return nil // the members are this program
+	}
+	p.binary = p.opts.Binary
+	if p.binary == "" || p.sc.Version != "" {
+		if p.binary, err = realetcd.Build(ctx, cmp.Or(p.sc.Version, p.opts.Version)); err != nil {
+			return err
+		}
+	}
+	p.version, err = realetcd.Version(ctx, p.binary)
+	return err
 }
 
 func (p *play) tell(text string) {
@@ -116,17 +145,13 @@ func hash(s string) uint64 {
 }
 
 func (p *play) startCluster(ctx context.Context) error {
-	binary, err := p.binary(ctx)
-	if err != nil {
-		return err
-	}
 	lab, err := nethosts.New(nethosts.Config{Logger: p.st.Log})
 	if err != nil {
 		return err
 	}
 	p.st.Lab = lab
 	p.closers = append(p.closers, lab.Close)
-	cfg := realetcd.Config{Lab: lab, Members: p.sc.Members, Binary: binary, Shim: p.sc.Shim, Logger: p.st.Log}
+	cfg := realetcd.Config{Lab: lab, Members: p.sc.Members, Binary: p.binary, Shim: p.sc.Shim, Logger: p.st.Log}
 	if p.sc.Cluster != nil {
 		p.sc.Cluster(&cfg)
 	}
@@ -135,24 +160,6 @@ func (p *play) startCluster(ctx context.Context) error {
 	}
 	p.closers = append(p.closers, p.st.Cluster.Close)
 	return p.st.Cluster.Settled(ctx, 500*time.Millisecond)
-}
-
-// binary is the etcd server to run; "" where the members are this program.
-func (p *play) binary(ctx context.Context) (string, error) {
-	p.version = version.Version
-	if p.sc.Shim == realetcd.ShimInProcess {
-		return "", nil
-	}
-	binary := p.opts.Binary
-	if binary == "" || p.sc.Version != "" {
-		var err error
-		if binary, err = realetcd.Build(ctx, cmp.Or(p.sc.Version, p.opts.Version)); err != nil {
-			return "", err
-		}
-	}
-	v, err := realetcd.Version(ctx, binary)
-	p.version = v
-	return binary, err
 }
 
 // aim chooses the members that the scenario is about.
@@ -199,6 +206,7 @@ func (p *play) spared() []*realetcd.Member {
 
 // observe starts what no fault touches: the reference and the sampler.
 func (p *play) observe(ctx context.Context) error {
+	p.zero = time.Now()
 	whole := p.spared()
 	var err error
 	if p.writer, err = p.client(whole...); err != nil {
@@ -240,13 +248,6 @@ func (p *play) client(members ...*realetcd.Member) (*clientv3.Client, error) {
 func (p *play) startApps(ctx context.Context) error {
 	p.ran = make(map[string]*app.App)
 	p.st.Ours, p.st.Control = &Application{Name: "ours"}, &Application{Name: "control"}
-	stepped := ""
-	if p.sc.Clock {
-		var err error
-		if stepped, err = app.Stepped(ctx, p.cache()); err != nil {
-			return err
-		}
-	}
 	errs := make([]error, 2)
 	var both sync.WaitGroup
 	for i, a := range []*Application{p.st.Ours, p.st.Control} {
@@ -255,7 +256,7 @@ func (p *play) startApps(ctx context.Context) error {
 			return err
 		}
 		cfg := p.config(a.Name)
-		cfg.Binary = stepped
+		cfg.Binary = p.stepped
 		p.leaseTTL = cfg.LeaseTTL
 		both.Go(func() { a.App, errs[i] = app.Start(ctx, a.Host, cfg) })
 	}
@@ -272,7 +273,7 @@ func (p *play) startApps(ctx context.Context) error {
 // config is that of an application.
 func (p *play) config(name string) app.Config {
 	cfg := app.Config{
-		Name: name, Official: name == "control", Endpoints: p.st.Cluster.Endpoints(), Seed: p.opts.Seed, Zero: p.began,
+		Name: name, Official: name == "control", Endpoints: p.st.Cluster.Endpoints(), Seed: p.opts.Seed, Zero: p.zero,
 		LeaseTTL: 5 * time.Second, Spread: p.sc.Members,
 		Histories: true, Watches: true, Locks: true, Elections: true, Counters: true,
 	}
@@ -339,7 +340,7 @@ func (p *play) mark(step Step, now time.Time) {
 		kind, p.heal = report.MendedMark, now
 	case Noted:
 	}
-	p.marks = append(p.marks, report.Mark{At: now.Sub(p.began), Kind: kind, Text: step.Text})
+	p.marks = append(p.marks, report.Mark{At: now.Sub(p.zero), Kind: kind, Text: step.Text})
 }
 
 // gather stops writing and the loads, and reads what really happened.
@@ -347,7 +348,7 @@ func (p *play) gather(ctx context.Context) (*Evidence, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, catchUp, fmt.Errorf("the end took longer than %v", catchUp))
 	defer cancel()
 	ev := &Evidence{
-		Scenario: p.sc, Version: p.version, Began: p.began, Ended: time.Now(), Cut: p.cut, Heal: p.heal,
+		Scenario: p.sc, Version: p.version, Began: p.zero, Ended: time.Now(), Cut: p.cut, Heal: p.heal,
 		Died: make(map[string]string), Connected: make(map[string]int), LeaseTTL: p.leaseTTL,
 	}
 	var err error
@@ -408,7 +409,7 @@ func (p *play) facts(ev *Evidence) {
 	}
 	ev.Marks = p.marks
 	for _, n := range st.notes {
-		ev.Marks = append(ev.Marks, report.Mark{At: n.at.Sub(p.began), Kind: report.NoteMark, Text: n.text})
+		ev.Marks = append(ev.Marks, report.Mark{At: max(0, n.at.Sub(p.zero)), Kind: report.NoteMark, Text: n.text})
 	}
 	slices.SortStableFunc(ev.Marks, func(a, b report.Mark) int { return int(a.At - b.At) })
 }

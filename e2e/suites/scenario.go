@@ -98,7 +98,7 @@ type Scenario struct {
 
 // with is the scenario as it is played under options.
 func (s Scenario) with(opts Options) Scenario {
-	if opts.Members > 0 {
+	if opts.Members > 0 && (!s.Second || opts.Members >= 5) { // two of three are no minority
 		s.Members = opts.Members
 	}
 	if s.Members == 0 {
