@@ -47,7 +47,7 @@ func newCommand(w world) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w\n%s --help shows the flags", err, cmd.CommandPath())
 	})
-	root.AddCommand(newList(w), newRun(w))
+	root.AddCommand(newList(w), newRun(w), newTable(w))
 	for _, cmd := range append(root.Commands(), root) {
 		cmd.Args = asUsage(cmd.Args)
 	}

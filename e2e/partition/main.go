@@ -4,9 +4,10 @@
 //	go run ./e2e/partition list
 //	go run ./e2e/partition run                          # the quick ones
 //	go run ./e2e/partition run all --etcd /usr/bin/etcd # everything, on your binary
-//	go run ./e2e/partition run 'matrix/cut-*' --etcd-version 3.6 --seed 7
+//	go run ./e2e/partition run 'matrix/*-cut-*' --etcd-version 3.6 --seed 7
+//	go run ./e2e/partition table --markdown report/results.json
 //
-// list and help need nothing. run needs Linux, permission to make namespaces, and the
+// list, table and help need nothing. run needs Linux, permission to make namespaces, and the
 // commands ip and nft; it says what is missing. It changes nothing outside namespaces
 // of its own, and nothing is left when it ends in whatever way.
 //
@@ -46,7 +47,7 @@ const (
 
 // outsideWords are first words of a command line that the user has written and that
 // need no lab; run prepares itself before it enters one.
-var outsideWords = []string{"run", "list", "help", "-h", "--help"}
+var outsideWords = []string{"run", "list", "table", "help", "-h", "--help"}
 
 func main() {
 	realetcd.Register()

@@ -55,6 +55,13 @@ func TestFiguresPerFaultCountWhatHasShownSomething(t *testing.T) {
 	}
 }
 
+func TestNothingIsSaidOfFaultsThatNothingWasShownOf(t *testing.T) {
+	rows := tableRows(Run{Scenarios: []Scenario{played("cut", Broken, 0, 0)}})
+	if got, want := rows[0], []string{"cut", "0 of 1", "-", "-", "-", "-", "-", "-", "-", "-"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v: a 0 would be a claim", got, want)
+	}
+}
+
 func TestDotsThatCoincideAreDrawnOnce(t *testing.T) {
 	got := distinct(spread{sec(1), sec(1.01), sec(1.02), sec(2), Never, Never})
 	if want := (spread{sec(1), sec(2), Never}); !slices.Equal(got, want) {

@@ -192,15 +192,23 @@ func (r Run) faultRows() (rows []faultRow, scale template.HTML) {
 			Silence: spreadCell(f.ours.silence), ControlQuiet: spreadCell(f.control.silence),
 			Call: spreadCell(f.ours.call), ControlCall: spreadCell(f.control.call),
 			Dots:       ax.dots(f),
-			FalseMoves: bad(f.falseMoves), Lost: bad(f.ours.lost), Twice: bad(f.ours.twice),
-			ControlLost: bad(f.control.lost), ControlTwice: bad(f.control.twice),
-			Violations: bad(f.violations),
+			FalseMoves: f.number(f.falseMoves), Lost: f.number(f.ours.lost), Twice: f.number(f.ours.twice),
+			ControlLost: f.number(f.control.lost), ControlTwice: f.number(f.control.twice),
+			Violations: f.number(f.violations),
 		})
 	}
 	if len(rows) > 0 {
 		rows[len(rows)-1].All = true
 	}
 	return rows, ax.scale()
+}
+
+// number is not 0 where nothing was counted.
+func (f faultFigures) number(n int) cell {
+	if f.scenarios == 0 {
+		return cell{Text: "-"}
+	}
+	return bad(n)
 }
 
 func spreadCell(s spread) cell {

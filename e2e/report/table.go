@@ -54,12 +54,16 @@ func tableRows(r Run) [][]string {
 	rows, all := r.faults()
 	var cells [][]string
 	for _, f := range append(rows, all) {
-		cells = append(cells, []string{
-			f.fault, f.counted(),
-			f.ours.silence.String(), f.control.silence.String(),
-			f.ours.call.String(), f.control.call.String(),
-			fmt.Sprint(f.falseMoves), pair(f.ours.lost, f.control.lost), pair(f.ours.twice, f.control.twice), fmt.Sprint(f.violations),
-		})
+		row := []string{f.fault, f.counted(), "-", "-", "-", "-", "-", "-", "-", "-"}
+		if f.scenarios > 0 {
+			row = []string{
+				f.fault, f.counted(),
+				f.ours.silence.String(), f.control.silence.String(),
+				f.ours.call.String(), f.control.call.String(),
+				fmt.Sprint(f.falseMoves), pair(f.ours.lost, f.control.lost), pair(f.ours.twice, f.control.twice), fmt.Sprint(f.violations),
+			}
+		}
+		cells = append(cells, row)
 	}
 	return cells
 }
