@@ -223,7 +223,6 @@ func TestNothingIsLeftOfAHarnessHoweverItEnds(t *testing.T) {
 			if got := status(cmd); got == 0 {
 				t.Error("exit status 0 after a harness was killed")
 			}
-			remainder(out)
 			for left := look(t).more(before); len(left) > 0; left = look(t).more(before) {
 				if time.Since(died) > 10*time.Second {
 					t.Fatalf("%v after the end there are %q", time.Since(died), left)
