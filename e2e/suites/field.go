@@ -107,8 +107,8 @@ func field() []Scenario {
 		},
 		{
 			Name: "herd", Field: []string{"F16"}, Target: Follower, Control: Open, Shim: realetcd.ShimInProcess,
-			Does:  "200 more clients watch; one member goes, and the others refuse new calls (ResourceExhausted) for 10 s",
-			Steps: herdSteps(), App: func(c *app.Config) { c.Quiet = true },
+			Does:  "50 more clients watch; one member goes, and the others refuse new calls (ResourceExhausted) for 10 s",
+			Steps: herdSteps(), App: func(c *app.Config) { c.Quiet, c.LeaseTTL = true, 3*refusing },
 			Judge: brokenClaims,
 		},
 		{
@@ -287,6 +287,15 @@ func unlockWhileCut(ctx context.Context, st *Stage) error {
 	if err := mutex.Lock(ctx); err != nil {
 		return err
 	}
+	second, err := newClient(st, bystanderConfig{})
+	if err != nil {
+		return err
+	}
+	defer second.Close()
+	next, err := concurrency.NewSession(second.Client)
+	if err != nil {
+		return err
+	}
 	holder.SetEndpoints(st.Cluster.Endpoints()...)
 	if err := st.Inflict(ctx, FaultNamed("cut"), st.Target); err != nil {
 		return err
@@ -300,15 +309,6 @@ func unlockWhileCut(ctx context.Context, st *Stage) error {
 	st.claim(outcome == nil || unknown, "unlock ended with %v after %v; want it done, or an error that says that its outcome is unknown", outcome, took)
 	st.claim(took < unreachable.Streams, "unlock took %v; want less than %v: its member was cut", took, unreachable.Streams)
 	session.Orphan()
-	second, err := newClient(st, bystanderConfig{})
-	if err != nil {
-		return err
-	}
-	defer second.Close()
-	next, err := concurrency.NewSession(second.Client)
-	if err != nil {
-		return err
-	}
 	waiting, stop := context.WithTimeout(ctx, 2*ttl)
 	defer stop()
 	err = concurrency.NewMutex(next, mutexKey).Lock(waiting)

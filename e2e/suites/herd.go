@@ -15,7 +15,7 @@ import (
 )
 
 // herdSize is how many clients there are. Each is a client of its own with one watch.
-const herdSize = 200
+const herdSize = 50
 
 // refusing is for how long the members that are left refuse new calls.
 const refusing = 10 * time.Second
@@ -147,6 +147,8 @@ func (st *Stage) loseAttached(ctx context.Context) (err error) {
 	st.Hurt(st.Target, "killed", Ends)
 	for _, m := range st.Others(st.Target) {
 		defer st.Hurt(m, "refuses new calls", Slows)()
+	}
+	for _, m := range st.Others(st.Target) {
 		if err := m.Refuse(ctx, true); err != nil {
 			return err
 		}
