@@ -143,7 +143,7 @@ func (o *outer) prepared(report *os.File) error {
 	}
 	var missing []string
 	if err := json.Unmarshal(text, &missing); err != nil {
-		return fmt.Errorf("nethosts: the first process of the new namespaces ended without a report: %v", o.wait())
+		return fmt.Errorf("nethosts: the first process of the new namespaces ended without a report, with exit status %d", o.wait())
 	}
 	if len(missing) > 0 {
 		return &MissingError{What: missing}
