@@ -109,11 +109,11 @@ func (e *Evidence) record(name string) app.Record {
 			rec.Attempts = append(rec.Attempts, workload.Attempt{Method: method, Address: address(member), Began: began, Ended: ended})
 		}
 	}
-	for _, method := range []string{workload.MethodWatch, workload.MethodKeepAlive} {
+	for method, of := range map[string]string{workload.MethodWatch: name, workload.MethodKeepAlive: ""} {
 		rec.Attempts = append(rec.Attempts,
-			workload.Attempt{Method: method, Address: address("m2"), Began: at(loadBegins - 100*time.Millisecond), Ended: at(leftAt)},
-			workload.Attempt{Method: method, Address: address("m3"), Began: at(leftAt)},
-			workload.Attempt{Method: method, Address: address("m1"), Began: at(loadBegins - 100*time.Millisecond)})
+			workload.Attempt{Method: method, Watch: of, Address: address("m2"), Began: at(loadBegins - 100*time.Millisecond), Ended: at(leftAt)},
+			workload.Attempt{Method: method, Watch: of, Address: address("m3"), Began: at(leftAt)},
+			workload.Attempt{Method: method, Watch: of + of, Address: address("m1"), Began: at(loadBegins - 100*time.Millisecond)})
 	}
 	rec.Moves = []app.Move{
 		{At: at(leftAt), Class: "lease", Endpoint: address("m2"), Reason: "no-quorum"},

@@ -2,9 +2,14 @@ package suites
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/quorumwise/quorumwise/e2e/app"
 	"github.com/quorumwise/quorumwise/e2e/history"
@@ -86,7 +91,7 @@ func (e *Evidence) figures(rec app.Record) report.Figures {
 		LastCall: w.LastCall, LastRead: w.LastRead, LastStream: w.LastStream, LastMutation: w.LastMutation,
 		LeasesLost: w.LeasesLost, Leases: w.Leases, Closed: w.WatchesClosed,
 	}
-	f.Stuck, _ = w.Stuck(stuckAfter + e.election())
+	f.Stuck = e.stuck(w)
 	for _, watch := range rec.Load.Watches {
 		f.Silence = max(f.Silence, workload.Silence(watch.Events, from, rec.Load.Ended))
 		lost, twice := e.missed(rec, watch)
@@ -112,6 +117,45 @@ func (e *Evidence) figures(rec app.Record) report.Figures {
 	}
 	f.FalseMoves = len(e.falseMoves(rec))
 	return f
+}
+
+// stuckAfter is the wait that makes a user stuck, besides the time in which no member that
+// was well served anybody.
+const stuckAfter = 2500 * time.Millisecond
+
+// stuck says how the user of a client got stuck; "" if not.
+func (e *Evidence) stuck(w workload.Figures) string {
+	limit := stuckAfter
+	if !e.Cut.IsZero() && !slices.ContainsFunc(e.Hurts, func(h Hurt) bool { return !e.elsewhere(h) }) {
+		limit += truthOf(e.Samples).unserved(e.Hurts, e.Cut, e.Ended)
+	}
+	how, _ := w.Stuck(limit)
+	return how
+}
+
+// reopened counts the load's and the application's streams that ended before the load did and
+// not by the user's wish: watches that were opened more than once, and lease streams that
+// broke.
+func (e *Evidence) reopened(rec app.Record) (watches, leases int) {
+	opened := make(map[string]int)
+	for _, a := range rec.Attempts {
+		switch {
+		case a.Began.After(rec.Load.Ended), refused(a):
+		case a.Method == workload.MethodWatch && a.Watch != "":
+			if opened[a.Watch]++; opened[a.Watch] > 1 {
+				watches++
+			}
+		case a.Method == workload.MethodKeepAlive && !a.Ended.IsZero() && a.Ended.Before(rec.Load.Ended) && a.Err != nil && status.Code(a.Err) != codes.Canceled:
+			leases++
+		}
+	}
+	return watches, leases
+}
+
+// refused says that a server turned a stream away because it knew no leader: clientv3 asks
+// again until there is one, and no stream has moved.
+func refused(a workload.Attempt) bool {
+	return a.Stream() && a.Err != nil && errors.Is(rpctypes.Error(a.Err), rpctypes.ErrNoLeader)
 }
 
 // avoidable says that a better choice of member would have served a call that failed, or

@@ -12,9 +12,6 @@ import (
 	"github.com/quorumwise/quorumwise/e2e/workload"
 )
 
-// stuckAfter is the wait that makes a control stuck: more than any election.
-const stuckAfter = 2500 * time.Millisecond
-
 // returns is how long a member must have been good, at the latest, when calls go to it
 // again. One whose process was ended has to be connected to again, and connection
 // attempts back off.
@@ -63,8 +60,7 @@ func (e *Evidence) Judge() (v Verdict) {
 
 // status is decided by the worst that happened.
 func (e *Evidence) status(violations []string, ours consistency) (report.Status, string) {
-	stuck, _ := e.measured(e.Control).Stuck(stuckAfter + e.election())
-	still := e.still()
+	control, still := e.measured(e.Control), e.still()
 	switch {
 	case len(violations) > 0:
 		return report.Failed, ""
@@ -74,9 +70,8 @@ func (e *Evidence) status(violations []string, ours consistency) (report.Status,
 		return report.Broken, ours.undecided
 	case still > e.stillMost() && e.Scenario.Control == Stuck:
 		return report.Void, fmt.Sprintf("the cluster itself stood still for %v: no client could have kept its leases", shown(still))
-	case e.Scenario.Control == Stuck && stuck == "":
-		f := e.measured(e.Control)
-		return report.Void, fmt.Sprintf("the official client was not stuck: lag %v, longest Get %v, no lease lost", shown(f.Lag), shown(f.GetMax))
+	case e.Scenario.Control == Stuck && e.stuck(control) == "":
+		return report.Void, fmt.Sprintf("the official client was not stuck: lag %v, longest Get %v, no lease lost", shown(control.Lag), shown(control.GetMax))
 	default:
 		return report.Passed, ""
 	}
@@ -254,12 +249,12 @@ func (e *Evidence) unmoved() []string {
 	for _, g := range e.grouped(others) {
 		bad.add("%s; want no move: no member was bad", g)
 	}
-	f := e.measured(e.Ours)
-	if f.WatchesReopened > 0 {
-		bad.add("%d watch streams were opened again; want none: no member was bad", f.WatchesReopened)
+	watches, leases := e.reopened(e.Ours)
+	if watches > 0 {
+		bad.add("%d watch streams were opened again; want none: no member was bad", watches)
 	}
-	if f.LeasesReopened > overdue {
-		bad.add("%d lease streams were opened again, of which only %d for an overdue keepalive", f.LeasesReopened, overdue)
+	if leases > overdue {
+		bad.add("%d lease streams broke, of which only %d for an overdue keepalive", leases, overdue)
 	}
 	return bad
 }

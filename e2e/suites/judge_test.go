@@ -1,6 +1,7 @@
 package suites
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,11 +37,7 @@ func unharmed(e *Evidence) {
 	e.Hurts = nil
 	e.seen("m2", 0, loadEnds, realetcd.Quorum)
 	e.Ours.Moves = nil
-	for i := range e.Ours.Attempts {
-		if a := &e.Ours.Attempts[i]; a.Stream() && a.Began.After(at(loadBegins)) {
-			a.Began = at(loadBegins - 50*time.Millisecond)
-		}
-	}
+	e.Ours.Attempts = slices.DeleteFunc(e.Ours.Attempts, func(a workload.Attempt) bool { return a.Stream() && a.Began.Before(at(loadBegins)) })
 }
 
 // Each row plants one violation; a judge that passes it would pass anything.
@@ -111,8 +108,15 @@ func TestJudgeCatchesWhatIsPlanted(t *testing.T) {
 		}, report.Failed, "want no move"},
 		{"a stream is opened again though no member is bad", func(e *Evidence) {
 			unharmed(e)
-			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Watch: "ours/0", Address: address("m2"), Began: at(5 * time.Second)})
+			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Watch: "ours", Address: address("m2"), Began: at(5 * time.Second)})
 		}, report.Failed, "1 watch streams were opened again"},
+		{"a lease stream breaks though no member is bad", func(e *Evidence) {
+			unharmed(e)
+			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{
+				Method: workload.MethodKeepAlive, Address: address("m2"), Began: at(5 * time.Second), Ended: at(6 * time.Second),
+				Err: &app.Error{Text: "the connection is gone", Code: codes.Unavailable},
+			})
+		}, report.Failed, "1 lease streams broke"},
 		{"a goroutine is left", func(e *Evidence) { e.Ours.Leaks.Goroutines[1]++ }, report.Failed, "goroutines"},
 		{"a descriptor is left", func(e *Evidence) { e.Ours.Leaks.Descriptors[1]++ }, report.Failed, "open files"},
 		{"a connection is left", func(e *Evidence) { e.Ours.Leaks.Connections = []string{"a to b"} }, report.Failed, "connections are left"},

@@ -150,6 +150,18 @@ func (t truth) election(h Hurt, hurts []Hurt) time.Duration {
 	return last
 }
 
+// unserved is for how long altogether, between two moments, no member served that was well.
+func (t truth) unserved(hurts []Hurt, from, to time.Time) time.Duration {
+	var d time.Duration
+	bounds := t.stretches(from, to)
+	for i, begin := range bounds[:len(bounds)-1] {
+		if !t.anyGood(begin, hurtNames(hurts, begin, begin)...) {
+			d += bounds[i+1].Sub(begin)
+		}
+	}
+	return d
+}
+
 // moment is enough time for a member that serves to answer any call.
 const moment = time.Second
 
