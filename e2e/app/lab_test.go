@@ -150,8 +150,11 @@ func TestApplicationsOnHostsOfTheirOwnBehindAMemberThatIsCutOff(t *testing.T) {
 		f := workload.Measure(rec.Load, rec.Trace(), h.ref.Events(), fault, OutcomeUnknown)
 		t.Logf("%s: lag %v, last stream %v, Get %v, %d of %d calls failed, %d grades, %d moves",
 			a.Name(), f.Lag, f.LastStream, f.GetMax, len(rec.Failures), len(rec.Histories), len(rec.Grades), len(rec.Moves))
-		if !a.Official() && (f.LastStream <= 0 || f.LastStream == workload.Never) {
-			t.Errorf("the last stream left the member after %v; want that before the heal", f.LastStream)
+		if f.LastStream <= 0 {
+			t.Errorf("%s: the last stream left the member after %v; want the streams on it in the trace", a.Name(), f.LastStream)
+		}
+		if a.Official() == (len(rec.Grades)+len(rec.Moves) > 0) {
+			t.Errorf("%s: %d grades, %d moves; want both of ours and none of the official client", a.Name(), len(rec.Grades), len(rec.Moves))
 		}
 		if a.Official() && f.LastStream != workload.Never {
 			t.Errorf("the official client's last stream left the member after %v; want it to stay: nothing tells it", f.LastStream)
