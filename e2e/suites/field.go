@@ -185,7 +185,7 @@ func allFrozen() Scenario {
 				if err := stopAll(ctx, st, together); err != nil {
 					return err
 				}
-				if err := st.settled(ctx, 3*time.Second); err != nil {
+				if err := sleep(ctx, 6*time.Second); err != nil {
 					return err
 				}
 			}

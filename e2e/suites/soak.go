@@ -72,7 +72,7 @@ func (st *Stage) strike(ctx context.Context, faults []Fault, bl blow) error {
 		if err != nil {
 			return err
 		}
-		if leader == m {
+		if st.Leader = leader; leader == m {
 			f = FaultNamed("cut")
 		}
 	}

@@ -31,7 +31,7 @@ type Stage struct {
 	Cluster  *realetcd.Cluster
 	Target   *realetcd.Member // nil when the scenario is aimed at nobody
 	Second   *realetcd.Member // nil unless Scenario.Second
-	Leader   *realetcd.Member // when the steps began
+	Leader   *realetcd.Member // when the steps began, or as a step found it
 	Ours     *Application
 	Control  *Application
 	Rand     *rand.Rand    // from the run's seed and the scenario's name
