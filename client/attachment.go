@@ -37,6 +37,8 @@ type Attachment struct {
 	ttls   ttlWarner
 	moves  moveLog
 
+	refusals refusalLog // of watch streams
+
 	// vanished holds the endpoints that were given up as unreachable. The
 	// prober's loop owns it.
 	vanished map[string]bool

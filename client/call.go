@@ -169,7 +169,11 @@ func (a *Attachment) openStream(ctx context.Context, class picker.Class, method 
 	if err != nil {
 		return nil, a.streamError(ctx, call, err, requiresLeader(ctx))
 	}
-	return &movingStream{ClientStream: s, a: a, ctx: ctx, call: call, requireLeader: requiresLeader(ctx)}, nil
+	moving := &movingStream{ClientStream: s, a: a, ctx: ctx, call: call, requireLeader: requiresLeader(ctx)}
+	if class == picker.ClassWatch {
+		return &watchStream{movingStream: moving}, nil
+	}
+	return moving, nil
 }
 
 // RecvMsg implements grpc.ClientStream.

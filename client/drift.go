@@ -38,21 +38,98 @@ func (d *drifter) decide(v view) (now []drifting, next time.Duration) {
 	for _, to := range d.returned(v) {
 		d.plan(v, to)
 	}
+	d.replan(v)
 	keep := d.planned[:0]
 	for _, p := range d.planned {
-		switch {
-		case !d.still(v, p):
-		case !p.at.After(v.now):
+		if !p.at.After(v.now) {
 			now = append(now, p)
-		default:
-			keep = append(keep, p)
-			if in := p.at.Sub(v.now); next == 0 || in < next {
-				next = in
-			}
+			continue
+		}
+		keep = append(keep, p)
+		if in := p.at.Sub(v.now); next == 0 || in < next {
+			next = in
 		}
 	}
 	d.planned = keep
 	return now, next
+}
+
+// replan drops the plans that make no sense any more: the target is out of use,
+// or has its share by now. Where it is the stream that is gone, because the
+// member that it was on was given up in its turn (F15), others go in its place.
+func (d *drifter) replan(v view) {
+	if len(d.planned) == 0 {
+		return
+	}
+	var short []string
+	d.planned = slices.DeleteFunc(d.planned, func(p drifting) bool {
+		there, wanted := d.still(v, p)
+		if wanted && !there && !slices.Contains(short, p.to) {
+			short = append(short, p.to)
+		}
+		return !there || !wanted
+	})
+	for _, to := range short {
+		d.plan(v, to)
+	}
+	s := d.sharing(v)
+	d.planned = slices.DeleteFunc(d.planned, func(p drifting) bool {
+		if float64(s.coming[p.to]+s.staying[p.to])-s.share < 1 {
+			return false
+		}
+		s.coming[p.to]--
+		return true
+	})
+}
+
+// sharing is how the streams that drift are spread over the endpoints in use.
+type sharing struct {
+	share   float64                   // of each
+	staying map[string]int            // streams that are not planned to leave
+	coming  map[string]int            // streams that are planned to come
+	movable map[string][]*picker.Call // the streams that stay
+}
+
+func (d *drifter) sharing(v view) sharing {
+	s := sharing{staying: make(map[string]int), coming: make(map[string]int), movable: make(map[string][]*picker.Call)}
+	planned := make(map[*picker.Call]bool, len(d.planned))
+	for _, p := range d.planned {
+		planned[p.call] = true
+		s.coming[p.to]++
+	}
+	all, members := 0, 0
+	for _, e := range v.endpoints {
+		if !e.ready || e.grade != prober.Healthy {
+			continue
+		}
+		members++
+		for _, c := range e.calls {
+			if !drifts(c.class) {
+				continue
+			}
+			all++
+			if !planned[c.call] {
+				s.staying[e.address]++
+				s.movable[e.address] = append(s.movable[e.address], c.call)
+			}
+		}
+	}
+	if members > 0 {
+		s.share = float64(all) / float64(members)
+	}
+	return s
+}
+
+// most is the endpoint with the most streams that stay, other than to; "" where
+// nobody has more than its share.
+func (s *sharing) most(v view, to string) string {
+	most := ""
+	for _, e := range v.endpoints {
+		if n := s.staying[e.address]; e.address != to && float64(n) > s.share && n > s.staying[most] {
+			most = e.address
+		}
+	}
+	return most
 }
 
 // returned are the endpoints that were away and are in use again. A suspicion
@@ -77,53 +154,33 @@ func (d *drifter) returned(v view) []string {
 	return back
 }
 
-// plan picks streams for the endpoint that returned, from those that have more
-// than their share.
+// plan picks streams for the endpoint that returned, from those that have the
+// most.
 func (d *drifter) plan(v view, to string) {
-	var all, have, members int
-	var movable []drifting
-	for _, e := range v.endpoints {
-		if !e.ready || e.grade != prober.Healthy {
-			continue
-		}
-		members++
-		for _, c := range e.calls {
-			if !drifts(c.class) {
-				continue
-			}
-			all++
-			planned := slices.IndexFunc(d.planned, func(p drifting) bool { return p.call == c.call })
-			if e.address == to || planned >= 0 && d.planned[planned].to == to {
-				have++
-				continue
-			}
-			if planned >= 0 {
-				continue // on its way to another that returned
-			}
-			movable = append(movable, drifting{call: c.call, from: e.address, to: to})
-		}
-	}
-	if members == 0 {
-		return
-	}
-	missing := float64(all)/float64(members) - float64(have)
+	s := d.sharing(v)
+	missing := s.share - float64(s.staying[to]+s.coming[to])
 	n := int(math.Floor(missing))
 	if frac := missing - math.Floor(missing); missing > 0 && d.rand() < frac {
 		n++
 	}
-	for ; n > 0 && len(movable) > 0; n-- {
-		i := int(d.rand() * float64(len(movable)))
-		p := movable[i]
-		movable = slices.Delete(movable, i, i+1)
-		p.at = v.now.Add(time.Duration(d.rand() * float64(d.over)))
-		d.planned = append(d.planned, p)
+	for ; n > 0; n-- {
+		from := s.most(v, to)
+		if from == "" {
+			return
+		}
+		calls := s.movable[from]
+		i := int(d.rand() * float64(len(calls)))
+		d.planned = append(d.planned, drifting{
+			at: v.now.Add(time.Duration(d.rand() * float64(d.over))), call: calls[i], from: from, to: to,
+		})
+		s.movable[from] = slices.Delete(calls, i, i+1)
+		s.staying[from]--
 	}
 }
 
-// still reports whether a plan makes sense: the stream is where it was, and the
+// still reports what of a plan makes sense: the stream is where it was; the
 // endpoint it would go to is in use.
-func (d *drifter) still(v view, p drifting) bool {
-	there, target := false, false
+func (d *drifter) still(v view, p drifting) (there, target bool) {
 	for _, e := range v.endpoints {
 		switch e.address {
 		case p.from:
@@ -132,7 +189,7 @@ func (d *drifter) still(v view, p drifting) bool {
 			target = e.ready && e.grade == prober.Healthy
 		}
 	}
-	return there && target
+	return there, target
 }
 
 func drifts(c picker.Class) bool { return c == picker.ClassWatch || c == picker.ClassLease }

@@ -45,10 +45,15 @@ func inBubble(t *testing.T, opts fakeetcd.Options, health options, test func(t *
 
 func newClient(t *testing.T, c *fakeetcd.Cluster, health options) *client.Client {
 	t.Helper()
+	return newClientOf(t, c.ClientConfig(), health)
+}
+
+func newClientOf(t *testing.T, cfg clientv3.Config, health options) *client.Client {
+	t.Helper()
 	if health.Logger == nil {
 		health.Logger = slog.New(slog.DiscardHandler)
 	}
-	cli, err := client.New(client.Config{Config: c.ClientConfig(), Health: health})
+	cli, err := client.New(client.Config{Config: cfg, Health: health})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,10 +54,11 @@ type condition struct {
 	source Source
 	own    bool // the cause is what we saw ourselves, not the report of a shim
 
-	answered time.Time // begin of the newest check that was answered
-	proven   time.Time // begin of the newest proof of quorum, the shim's or our own
-	proof    time.Time // begin of the newest proof of our own
-	run      int       // our own proofs completed in time, in a row
+	answered time.Time     // begin of the newest check that was answered
+	proven   time.Time     // begin of the newest proof of quorum, the shim's or our own
+	proof    time.Time     // begin of the newest proof of our own
+	run      int           // our own proofs completed in time, in a row
+	took     time.Duration // how long the newest completed proof of our own took
 
 	cluster, member, leader membership.ID
 	term                    uint64

@@ -26,6 +26,7 @@ func (d *detector) step(ev *evidence, now time.Time) condition {
 		proof:    ev.proof.completed,
 		proven:   ev.proof.completed,
 		run:      ev.proof.run,
+		took:     ev.proof.took,
 		rtt:      ev.check.rtt,
 		itself:   ev.self.Cluster,
 	}

@@ -69,9 +69,10 @@ type checks struct {
 
 // proofs are the outcomes of linearizable reads made by the probe itself.
 type proofs struct {
-	completed time.Time // when the newest completed one began; zero: none yet
-	failing   time.Time // when the first that failed since the last completion began; zero: none
-	missed    time.Time // when that was noticed
-	run       int       // completed in time, in a row
-	noLeader  bool      // the newest failure was the answer "no leader"
+	completed time.Time     // when the newest completed one began; zero: none yet
+	failing   time.Time     // when the first that failed since the last completion began; zero: none
+	missed    time.Time     // when that was noticed
+	run       int           // completed in time, in a row
+	took      time.Duration // by the newest completed one
+	noLeader  bool          // the newest failure was the answer "no leader"
 }

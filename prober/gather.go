@@ -72,9 +72,11 @@ type gather struct {
 	selfAt   time.Time
 	proving  time.Time     // when the newest proof began
 	asked    bool          // a proof was asked for
+	pressing bool          // for a comparison, which ends soon: leisure would condemn the last to prove itself
 	compared time.Time     // when a comparison was last asked for
 	slept    time.Duration // that calls were excused for since the last answer
 	outed    time.Time     // since when somebody holds the endpoint condemned; zero: nobody does
+	failedIn time.Duration // deadline of the proof whose failure the newest stretch of them began with
 
 	dialed   time.Time     // when the connection to etcd's port was made
 	live     bool          // it has answered
@@ -140,7 +142,7 @@ func (g *gather) overdue(now time.Time, out []order) []order {
 				out = append(out, order{do: doNudge})
 			}
 		case doProve:
-			g.failedProof(c.began, now, false)
+			g.failedProof(c, now, false)
 		}
 	}
 	return out
@@ -156,14 +158,15 @@ func (g *gather) missedCheck(began, now time.Time) bool {
 	return true
 }
 
-func (g *gather) failedProof(began, now time.Time, noLeader bool) {
+func (g *gather) failedProof(c *call, now time.Time, noLeader bool) {
 	p := &g.ev.proof
-	if began.Before(p.completed) {
+	if c.began.Before(p.completed) {
 		return
 	}
 	p.run, p.noLeader = 0, noLeader
 	if p.failing.IsZero() {
-		p.failing, p.missed = began, now
+		p.failing, p.missed = c.began, now
+		g.failedIn = c.due.Sub(c.began)
 	}
 }
 
@@ -278,7 +281,7 @@ func (g *gather) prove(now time.Time, out []order) []order {
 	if at, ok := g.proofDue(now); !ok || now.Before(at) {
 		return out
 	}
-	g.asked = false
+	g.asked, g.pressing = false, false
 	g.proving = now
 	if g.flying(doProve) >= maxProofs {
 		return out
@@ -288,8 +291,11 @@ func (g *gather) prove(now time.Time, out []order) []order {
 
 // proofDeadline follows the round trips of proofs. Before there are any it follows those that
 // the shim measured; with neither, how far the members are from each other is not known yet.
+// A condemned endpoint returns by being as quick as it was when it failed (F10).
 func (g *gather) proofDeadline(now time.Time) time.Duration {
 	switch {
+	case g.condemned(now) && g.failedIn > 0:
+		return g.failedIn
 	case g.proofRTT.mean > 0:
 		return g.proofRTT.deadline(g.t.proofTimeout, g.t.hard)
 	case g.reported(now):
@@ -306,7 +312,7 @@ func (g *gather) proofDue(now time.Time) (time.Time, bool) {
 	}
 	reported := g.reported(now)
 	switch p := g.ev.proof; {
-	case !p.failing.IsZero() && g.proving.Sub(p.missed) > patience*g.t.proofRetry:
+	case !p.failing.IsZero() && !g.pressing && g.proving.Sub(p.missed) > patience*g.t.proofRetry:
 		return g.proving.Add(g.t.proofEvery), true
 	case !p.failing.IsZero(), !g.outed.IsZero() && !reported, g.ev.check.answer == answerNoLeader:
 		return g.proving.Add(g.t.proofRetry), true
@@ -417,7 +423,7 @@ func (g *gather) proved(c *call, o outcome, now time.Time) {
 	switch o.result {
 	case resultAnswered:
 	case resultFailed, resultNoLeader, resultSilent:
-		g.failedProof(c.began, now, o.result == resultNoLeader)
+		g.failedProof(c, now, o.result == resultNoLeader)
 		return
 	default:
 		return
@@ -425,7 +431,7 @@ func (g *gather) proved(c *call, o outcome, now time.Time) {
 	took := now.Sub(c.began)
 	// A slow answer moves the deadline of an endpoint in use: the distance may have grown. It
 	// does not move that of a condemned one, which would come back for being slow long enough.
-	if !c.missed || g.outed.IsZero() || now.Sub(g.outed) > time.Minute {
+	if !c.missed || !g.condemned(now) {
 		g.proofRTT.sample(took)
 	}
 	switch {
@@ -434,10 +440,23 @@ func (g *gather) proved(c *call, o outcome, now time.Time) {
 	case c.began.After(p.completed):
 		p.run = 0
 	}
-	p.failing, p.missed, p.noLeader = time.Time{}, time.Time{}, false
-	if c.began.After(p.completed) {
-		p.completed = c.began
+	if !c.missed || took <= g.slowest() {
+		p.failing, p.missed, p.noLeader = time.Time{}, time.Time{}, false
 	}
+	if c.began.After(p.completed) {
+		p.completed, p.took = c.began, took
+	}
+}
+
+// slowest is the longest that a late proof may take and still end a suspicion. All members may
+// be slow together, and proofs are ended at some point: one that is answered just before is no
+// better than the others, and reads that were sent to it again and again would never end (F11).
+func (g *gather) slowest() time.Duration { return g.t.hard / 2 }
+
+// condemned reports whether somebody holds the endpoint condemned, and has not done so for so
+// long that the distance to it may have changed for good.
+func (g *gather) condemned(now time.Time) bool {
+	return !g.outed.IsZero() && now.Sub(g.outed) <= time.Minute
 }
 
 // told files what a follower told.
@@ -492,7 +511,7 @@ func (g *gather) compare(now time.Time, out []order) []order {
 	g.compared = now
 	g.checkAt = earlier(g.checkAt, now)
 	if !g.reported(now) {
-		g.asked = true
+		g.asked, g.pressing = true, true
 	}
 	return append(out, order{do: doNudge})
 }

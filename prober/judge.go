@@ -28,6 +28,9 @@ type standing struct {
 	ejected  time.Time // when it was condemned; zero: it is not
 	returned time.Time // when it last came back
 	flaps    int       // condemnations by our own evidence that still count
+	// unproved is set while the endpoint is condemned because proofs of our own failed. A shim
+	// that saw nothing of it then does not bring the endpoint back: proofs do.
+	unproved bool
 
 	// otherGood is since when another endpoint has been good without a break; zero: none is.
 	otherGood time.Time
@@ -52,6 +55,7 @@ type ruling struct {
 	verdicts []Verdict
 	wake     time.Time        // when to judge again even if nobody tells; zero: not before then
 	compare  bool             // ask all endpoints for evidence that can be compared
+	prove    []string         // endpoints whose return depends on proofs, and that make none by themselves
 	before   map[string]Grade // grades that changed, with what they were
 }
 
@@ -241,7 +245,7 @@ func (j *judge) condemned(st *standing, c *condition, rest []sight, now time.Tim
 	}
 	fresh := false
 	for _, o := range rest {
-		fresh = fresh || j.witness(o) && shown(o.c, c.kind).After(c.from)
+		fresh = fresh || j.witness(o) && j.quick(o.c, c.kind) && shown(o.c, c.kind).After(c.from)
 	}
 	common := st.otherGood.After(c.since)
 	if !fresh || common && (c.kind == kindPath && st.shared || c.kind == kindQuorum && !c.heard.After(st.otherGood)) {
@@ -267,6 +271,13 @@ func deniesQuorum(reason string) bool {
 		return true
 	}
 	return false
+}
+
+// quick reports whether a witness is quick enough to be one. We end our own proofs at some
+// point: a member whose proofs complete just before it is no better than one whose proofs would
+// just after (F11).
+func (j *judge) quick(w *condition, k kind) bool {
+	return k != kindQuorum || w.source != SourceStock || w.took <= j.t.hard/2
 }
 
 // shown is since when a witness is known to be better off: its path, or its quorum.
@@ -306,6 +317,7 @@ func (j *judge) behind(c *condition, rest []sight) bool {
 
 func (j *judge) eject(st *standing, c *condition, now time.Time) {
 	st.ejected = now
+	st.unproved = c.own && c.kind == kindQuorum
 	if !c.own {
 		return // a shim damps its own flapping
 	}
@@ -322,16 +334,22 @@ func (j *judge) release(st *standing, now time.Time) {
 }
 
 // mayReturn reports whether a condemned endpoint whose evidence is good is readmitted.
-// A shim's SERVING suffices, since it has waited itself; without one, proofs have to
-// complete (F2, F4). One that flaps waits longer each time, unless it is needed.
+// A shim's SERVING suffices, since it has waited itself; without one, or where it did not see
+// what we saw (F10), proofs have to complete (F2, F4). One that flaps waits longer each time,
+// unless it is needed.
 func (j *judge) mayReturn(st *standing, s sight, rest []sight, now time.Time, r *ruling) bool {
-	proved := s.c.source != SourceStock || s.c.run >= j.t.rounds && s.c.proof.After(st.ejected)
+	reported := s.c.source != SourceStock
+	proved := reported && !st.unproved || s.c.run >= j.t.rounds && s.c.proof.After(st.ejected)
 	needed := true
 	for _, o := range rest {
 		needed = needed && !j.witness(o)
 	}
 	if needed {
-		return s.c.source != SourceStock || s.c.proof.After(st.ejected)
+		return reported || s.c.proof.After(st.ejected)
+	}
+	if reported && !proved {
+		r.prove = append(r.prove, s.address)
+		r.wake = soonest(r.wake, now.Add(j.t.proofRetry))
 	}
 	due := later(s.c.since, st.ejected).Add(j.holdDown(st.flaps))
 	if proved && now.Before(due) {

@@ -2,6 +2,7 @@ package prober
 
 import (
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -72,6 +73,9 @@ func (b *bench) turn(now time.Time) time.Time {
 		s.sub.out(r.verdicts[i].Grade == Unhealthy)
 		if r.compare {
 			s.sub.compare()
+		}
+		if slices.Contains(r.prove, s.Address) {
+			s.sub.prove()
 		}
 	}
 	return soonest(r.wake, now.Add(figures))

@@ -158,7 +158,11 @@ func (s *sim) rule() {
 				e.act(o, s.now)
 			}
 		}
-		e.due = earlier(e.due, e.gather.wake(s.now))
+		if slices.Contains(s.ruling.prove, e.name) {
+			e.gather.demand()
+		}
+		// Not before now: that would pass for a loop that slept.
+		e.due = later(earlier(e.due, e.gather.wake(s.now)), s.now)
 	}
 }
 

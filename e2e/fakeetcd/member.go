@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 )
 
 // clusterID is the id of every fake cluster.
@@ -34,6 +35,7 @@ type Member struct {
 	latency time.Duration // of everything
 	disk    time.Duration // of consensus
 	rejects *rejection
+	refusal *status.Status  // of watches that are to be created; nil: they are
 	drops   map[string]bool // methods whose answers are withheld
 	breaks  map[string]bool // methods whose next answer is a reset of the connections
 	tokens  map[string]bool

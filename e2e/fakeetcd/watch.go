@@ -115,6 +115,14 @@ func (ws *watchStream) create(r *pb.WatchCreateRequest) error {
 			WatchId: everyWatch, Created: true, Canceled: true, CancelReason: err.Error(),
 		})
 	}
+	if refusal := ws.refusal(); refusal != nil {
+		if err := ws.send(&pb.WatchResponse{
+			WatchId: everyWatch, Created: true, Canceled: true, CancelReason: refusal.Message(),
+		}); err != nil {
+			return err
+		}
+		return refusal.Err()
+	}
 	if len(r.Key) == 0 {
 		r.Key = []byte{0}
 	}
@@ -126,6 +134,12 @@ func (ws *watchStream) create(r *pb.WatchCreateRequest) error {
 	ws.lastID++
 	ws.watchers[ws.lastID] = w
 	return ws.send(&pb.WatchResponse{WatchId: ws.lastID, Created: true})
+}
+
+func (ws *watchStream) refusal() *status.Status {
+	ws.m.c.mu.Lock()
+	defer ws.m.c.mu.Unlock()
+	return ws.m.refusal
 }
 
 func (ws *watchStream) applied() int64 {
