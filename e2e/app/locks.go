@@ -65,7 +65,7 @@ func (h *holder) round() error {
 	m := concurrency.NewMutex(s.Session, sec.Mutex)
 	if err = h.enter(m, &sec); err == nil {
 		h.inside(m, s, &sec)
-		err = h.leave(m, &sec)
+		err = h.leave(m, s, &sec)
 	}
 	if err != nil {
 		h.seat.leave()
@@ -87,6 +87,9 @@ func (h *holder) enter(m *concurrency.Mutex, sec *history.Section) error {
 	if err != nil {
 		sec.Left, sec.Error = entered, err.Error()
 		return err
+	}
+	if header := m.Header(); header != nil {
+		sec.Seen = header.Revision
 	}
 	owner := m.IsOwner()
 	sec.Entered, sec.Key, sec.Fence = entered, m.Key(), owner.GetCompare().GetCreateRevision()
@@ -120,14 +123,14 @@ func (h *holder) inside(m *concurrency.Mutex, s *session, sec *history.Section) 
 			break
 		}
 	}
-	sec.Lost = s.lost() && !h.over()
 }
 
-func (h *holder) leave(m *concurrency.Mutex, sec *history.Section) error {
+func (h *holder) leave(m *concurrency.Mutex, s *session, sec *history.Section) error {
 	ctx, cancel := h.bound(h.cfg.RequestTimeout)
 	defer cancel()
 	began := time.Now()
 	sec.Left = h.clock.since(began)
+	sec.Lost = s.lost() && !h.over() // after Left: a session lost before it counts as lost
 	err := m.Unlock(ctx)
 	h.file(ofNothing, "unlock", began, err)
 	sec.Unlocked = OutcomeOf(err)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,9 @@ import (
 
 // eventPrefix is where workload's reference writes, to the keys 0 to 7 in turn.
 const eventPrefix = "/e2e/events/"
+
+// errClosed is why a watch closed before it was created, where it does not say.
+var errClosed = errors.New("its channel closed")
 
 // want describes a watch.
 type want struct {
@@ -98,6 +102,9 @@ const (
 	manyOnStream = 10
 	lateWatches  = 5
 	lateEvery    = 2 * time.Second
+	// openPatience is how long a late watch may take to open at the end of a load; a
+	// client whose members were all away needs some seconds.
+	openPatience = 20 * time.Second
 )
 
 // watches are all watches beside those of the load. It owns a goroutine for each.
@@ -137,9 +144,25 @@ func (w *watches) late() {
 			return
 		}
 		began := time.Now()
-		err := w.open(w.calls, want{name: fmt.Sprintf("late-%d", i), key: historyPrefix + w.cfg.Name + "/", prevKV: i%2 == 1})
+		late := want{name: fmt.Sprintf("late-%d", i), key: historyPrefix + w.cfg.Name + "/", prevKV: i%2 == 1}
+		err := w.open(w.calls, late)
 		w.file(ofNothing, "watch", began, err)
+		if waited := time.Since(began); err != nil && w.over() && waited > openPatience {
+			w.never(late, waited, err)
+		}
 	}
+}
+
+// never records a watch that the end of the load found still unopened, as one that
+// was closed: nobody else would tell of it.
+func (w *watches) never(want want, waited time.Duration, err error) {
+	t := &tap{stream: want.name, moved: make(chan struct{}, 1), rec: history.Stream{
+		Name: w.cfg.Name + "/" + want.name, Key: want.key, End: want.end(), From: w.from, Puts: true, Deletes: true,
+		Closed: fmt.Sprintf("it was not open after %v: %v", waited.Round(time.Millisecond), err),
+	}}
+	w.mu.Lock()
+	w.taps = append(w.taps, t)
+	w.mu.Unlock()
 }
 
 // named is the context of a stream.
@@ -164,7 +187,7 @@ func (w *watches) open(ctx context.Context, want want) error {
 	case resp, ok := <-ch:
 		if !ok || !resp.Created {
 			cancel()
-			return fmt.Errorf("watch %s was not created: %w", t.rec.Name, resp.Err())
+			return fmt.Errorf("watch %s was not created: %w", t.rec.Name, cmp.Or(resp.Err(), errClosed))
 		}
 	case <-ctx.Done():
 		cancel()
