@@ -135,6 +135,40 @@ func TestMembersThatReturnTogetherGetAShareEach(t *testing.T) {
 	}
 }
 
+// F15: in a rolling restart the streams that were to come go with the next member
+// that stops. Others come in their place, and no more than the share.
+func TestStreamsThatWereToComeAndWentAreReplaced(t *testing.T) {
+	s := newScene(t)
+	rnd := rand.New(rand.NewPCG(7, 8))
+	d := &drifter{over: time.Minute, rand: rnd.Float64}
+	v := s.view([3]prober.Grade{healthy, healthy, unhealthy})
+	for i := range 30 {
+		e := &v.endpoints[i%2]
+		e.calls = append(e.calls, s.call(picker.ClassWatch, 0))
+	}
+	d.decide(v)
+	v.endpoints[2].grade = healthy
+	d.decide(v)
+	if len(d.planned) != 10 {
+		t.Fatalf("%d streams are planned to come, want 10", len(d.planned))
+	}
+	v.endpoints[0].calls, v.endpoints[1].calls = nil, append(v.endpoints[1].calls, s.call(picker.ClassWatch, 0))
+	for range 14 { // what was on the first is opened again on the second
+		v.endpoints[1].calls = append(v.endpoints[1].calls, s.call(picker.ClassWatch, 0))
+	}
+	d.decide(v)
+	if len(d.planned) != 10 {
+		t.Errorf("%d streams are planned to come after those of one member were opened again, want 10", len(d.planned))
+	}
+	for range 8 { // new ones come by themselves
+		v.endpoints[2].calls = append(v.endpoints[2].calls, s.call(picker.ClassWatch, 0))
+	}
+	d.decide(v)
+	if n := len(d.planned); n < 4 || n > 5 {
+		t.Errorf("%d streams are planned to come to a member that has 8 of 38, want the rest of its share of 12.7", n)
+	}
+}
+
 func TestDriftCanBeTurnedOff(t *testing.T) {
 	s := newScene(t)
 	d := &drifter{over: -1, rand: func() float64 { return 0 }}
