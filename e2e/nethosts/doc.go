@@ -26,6 +26,14 @@
 // kernel ends every process, and removes every link, rule and mount. Without
 // root, a user namespace is made as well, where the machine allows it.
 //
+// Two things need help with that. A process that writes to a hung disk cannot be
+// killed, and would keep everything else alive with it: a guard process, outside
+// of the namespaces, thaws the disks of a harness that is gone. Control groups do
+// have names outside: the lab removes them, after a crash the guard does, or else
+// the next lab that is made. Only who kills both the program and its guard with
+// SIGKILL while a disk hangs finds a loop device left: mount it elsewhere and
+// thaw it there (fsfreeze -u).
+//
 // Inside there is no way to the network outside, except by [Outside]. The work
 // directory is in memory, so what lives in it counts as memory of the program
 // that wrote it; a program that is to feel a disk gets one by Host.Disk.
