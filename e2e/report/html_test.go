@@ -314,8 +314,8 @@ func TestJUnitIsXMLWhateverTheTextsHold(t *testing.T) {
 		t.Errorf("%d suites; want one with 25 cases", len(into.Suites))
 	}
 	for _, r := range string(out) {
-		if r < 0x20 && r != '\n' && r != '\t' {
-			t.Fatalf("character %U is not allowed in XML", r)
+		if r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
+			t.Fatalf("character %U is not allowed in XML, or controls a terminal", r)
 		}
 	}
 }

@@ -99,8 +99,11 @@ func TestTextsOfMarksNeverCollide(t *testing.T) {
 			t.Errorf("%d marks and no text", n)
 		}
 		for i, a := range labels {
-			for _, b := range labels[:i] {
-				if a.line == b.line && a.from < b.to && b.from < a.to {
+			for j, b := range labels {
+				if a.line > b.line && b.from < a.x && a.x < b.to {
+					t.Errorf("%d marks: the line down from %q crosses %q", n, a.text, b.text)
+				}
+				if j < i && a.line == b.line && a.from < b.to && b.from < a.to {
 					t.Errorf("%d marks: %q and %q stand on each other", n, a.text, b.text)
 				}
 			}
