@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -338,9 +339,9 @@ type hostGroup struct {
 	fd   *os.File // of dir, in version 2
 }
 
-// hostGroups are the control groups of a host. All its processes are in them
-// from their first instruction on: memory counts where it was first used, so a
-// process that moves in later would have the most of its own outside.
+// hostGroups are the control groups of a host. All its processes are in the one
+// for memory from their first instruction on: memory counts where it was first
+// used, so a process that moves in later would have the most of its own outside.
 type hostGroups struct {
 	groups []hostGroup
 	why    error
@@ -371,17 +372,76 @@ func (g *labGroups) newHostGroups(name string) *hostGroups {
 // afterwards. In version 1 the thread alone changes its group, and the process
 // inherits it; in version 2 threads cannot, and the process is born into it.
 func (h *hostGroups) join(attr *syscall.SysProcAttr) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for _, g := range h.groups {
-		switch g.tree.version {
-		case 1:
+		switch {
+		case h.late(g) && h.limits[controlCPU].tightest() == 0:
+		case g.tree.version == 1:
 			if err := write(g.dir, "tasks", "0"); err != nil {
 				return err
 			}
-		case 2:
+		default:
 			attr.UseCgroupFD, attr.CgroupFD = true, int(g.fd.Fd())
 		}
 	}
 	return nil
+}
+
+// late reports whether processes are in a group only while there is a limit: a
+// group of CPU has one process's share of a busy machine, however many there are
+// in it. In version 2 a process has one group for everything, and without another
+// group nobody lists the processes.
+func (h *hostGroups) late(g hostGroup) bool {
+	return g.tree.version == 1 && slices.Equal(g.tree.controllers, []controller{controlCPU}) && h.roll(g) != ""
+}
+
+// roll is the directory of another group, which lists the host's processes; ""
+// without one.
+func (h *hostGroups) roll(not hostGroup) string {
+	for _, g := range h.groups {
+		if g.dir != not.dir {
+			return g.dir
+		}
+	}
+	return ""
+}
+
+// gatherIn moves the host's processes into the directory to: also those that are
+// forked meanwhile, for a child is in its parent's group.
+func (h *hostGroups) gatherIn(g hostGroup, to string) error {
+	// Not the harness itself: the thread that forked may still be about to end.
+	moved := map[string]bool{strconv.Itoa(os.Getpid()): true}
+	for again := true; again; {
+		again = false
+		pids, err := os.ReadFile(filepath.Join(h.roll(g), "cgroup.procs"))
+		if err != nil {
+			return err
+		}
+		for pid := range strings.FieldsSeq(string(pids)) {
+			if moved[pid] {
+				continue
+			}
+			moved[pid], again = true, true
+			// One that has ended meanwhile is no failure.
+			if err := write(to, "cgroup.procs", pid); err != nil && !errors.Is(err, unix.ESRCH) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// enforce puts a limit in force, none where value is 0.
+func (h *hostGroups) enforce(g hostGroup, c controller, value float64) error {
+	err := g.limit(c, value)
+	if err != nil || !h.late(g) {
+		return err
+	}
+	if value == 0 {
+		return h.gatherIn(g, g.tree.parent)
+	}
+	return h.gatherIn(g, g.dir)
 }
 
 // free lifts all limits, without the knowledge of who set them.
@@ -392,7 +452,7 @@ func (h *hostGroups) free() error {
 	for c, l := range h.limits {
 		clear(l.inForce)
 		if g, groupErr := h.group(c); groupErr == nil {
-			err = errors.Join(err, g.limit(c, 0))
+			err = errors.Join(err, h.enforce(g, c, 0))
 		}
 	}
 	return err
@@ -446,9 +506,9 @@ func (h *hostGroups) tighten(c controller, value float64) (lift func() error, er
 	l.next++
 	id := l.next
 	l.inForce[id] = value
-	if err := g.limit(c, l.tightest()); err != nil {
+	if err := h.enforce(g, c, l.tightest()); err != nil {
 		delete(l.inForce, id)
-		return nil, errors.Join(err, g.limit(c, l.tightest()))
+		return nil, errors.Join(err, h.enforce(g, c, l.tightest()))
 	}
 	return func() error {
 		h.mu.Lock()
@@ -457,7 +517,7 @@ func (h *hostGroups) tighten(c controller, value float64) (lift func() error, er
 			return nil
 		}
 		delete(l.inForce, id)
-		return g.limit(c, l.tightest())
+		return h.enforce(g, c, l.tightest())
 	}, nil
 }
 
@@ -474,6 +534,9 @@ func (g hostGroup) limit(c controller, value float64) error {
 
 // tightest is 0 where none is in force.
 func (l *limit) tightest() float64 {
+	if l == nil {
+		return 0
+	}
 	tightest := 0.0
 	for _, v := range l.inForce {
 		if tightest == 0 || v < tightest {

@@ -26,7 +26,9 @@ func (h *Host) LimitCPU(cores float64) (*Fault, error) {
 	if _, err := h.equipment.groups.group(controlCPU); err != nil {
 		return nil, &UnavailableError{What: "a host with too little CPU", Why: err.Error()}
 	}
+	h.mu.Lock() // no process is forked meanwhile: it would be missed
 	lift, err := h.equipment.groups.tighten(controlCPU, cores)
+	h.mu.Unlock()
 	if err != nil {
 		return nil, fmt.Errorf("nethosts: limiting the CPU of %s to %v cores: %w", h.Name(), cores, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -108,6 +109,59 @@ func TestStarvedHostGetsItsShareOfTheCPUOnly(t *testing.T) {
 	for _, cores := range []float64{0, -1} {
 		if _, err := h.LimitCPU(cores); err == nil {
 			t.Errorf("%v cores: no error, want one", cores)
+		}
+	}
+}
+
+// count is how many processes are in a host's group.
+func count(t *testing.T, h *Host, c controller) int {
+	t.Helper()
+	g, err := h.equipment.groups.group(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids, err := os.ReadFile(filepath.Join(g.dir, "cgroup.procs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for pid := range strings.FieldsSeq(string(pids)) {
+		if pid != strconv.Itoa(os.Getpid()) { // by a thread that forked, and ends
+			n++
+		}
+	}
+	return n
+}
+
+func TestRunningProgramsAreStarvedTooAndOnlyMeanwhile(t *testing.T) {
+	_, h := oneHost(t)
+	idle, err := h.Start(Command{Path: "sleep", Args: []string{"60"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit, err := h.LimitCPU(0.5)
+	skipUnavailable(t, err)
+	if n := count(t, h, controlCPU); n != 1 {
+		t.Errorf("%d processes are limited, want the one that ran already", n)
+	}
+	later, err := h.Start(Command{Path: "sleep", Args: []string{"60"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, h, controlCPU); n != 2 {
+		t.Errorf("%d processes are limited, want also the one that was started since", n)
+	}
+	if err := limit.Lift(); err != nil {
+		t.Fatal(err)
+	}
+	if g, _ := h.equipment.groups.group(controlCPU); h.equipment.groups.late(g) {
+		if n := count(t, h, controlCPU); n != 0 {
+			t.Errorf("%d processes are in the group after the limit, want none: it would be one process's share of a busy machine", n)
+		}
+	}
+	for _, p := range []*Process{idle, later} {
+		if err := p.Kill(); err != nil {
+			t.Error(err)
 		}
 	}
 }
