@@ -11,9 +11,10 @@ import (
 )
 
 // required is the value of -lab and of labEnv with which tests that find no lab
-// fail.
+// fail; with off all of them are skipped.
 const (
 	required = "required"
+	off      = "off"
 	labEnv   = "QUORUMWISE_LAB"
 )
 
@@ -34,10 +35,11 @@ var tests struct {
 // Where there can be no lab, the tests that call [Need] are skipped with the
 // reason. With the flag -lab=required, or QUORUMWISE_LAB=required in the
 // environment (for many packages at once, of which some do not know the flag),
-// they fail.
+// they fail. With "off" they are skipped everywhere: for runs that are about
+// something else.
 func EnterTests() {
 	tests.entered = true
-	tests.need = flag.String("lab", os.Getenv(labEnv), `"required": tests that need a lab of hosts fail where there is none, instead of being skipped`)
+	tests.need = flag.String("lab", os.Getenv(labEnv), `"required": tests that need a lab of hosts fail where there is none, instead of being skipped; "off": they are skipped`)
 	if slices.ContainsFunc(os.Args, isFuzzWorker) {
 		tests.missing = &MissingError{What: []string{"a lab for a fuzz worker: fuzz what needs none"}}
 		return
@@ -70,6 +72,8 @@ func Need(t testing.TB) {
 	switch {
 	case !tests.entered:
 		t.Fatal("nethosts: TestMain has to call EnterTests first")
+	case *tests.need == off:
+		t.Skip("labs are switched off by -lab or " + labEnv)
 	case tests.missing == nil:
 	case *tests.need == required:
 		t.Fatal(tests.missing)
