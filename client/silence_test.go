@@ -24,10 +24,11 @@ func TestWatchRefusedWithItsStreamSilencesNoOther(t *testing.T) {
 		inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
 			told := map[string]chan string{}
 			watch := func(name string) {
-				told[name] = make(chan string, 10)
+				ch := make(chan string, 10)
+				told[name] = ch
 				go func() {
 					for resp := range cli.Watch(t.Context(), "k") {
-						told[name] <- fmt.Sprint(len(resp.Events), " events, error ", resp.Err())
+						ch <- fmt.Sprint(len(resp.Events), " events, error ", resp.Err())
 					}
 				}()
 				time.Sleep(time.Second)
@@ -119,6 +120,7 @@ func TestNothingIsSilentAfterAMinuteWithoutEndpoints(t *testing.T) {
 	} {
 		for _, shim := range []fakeetcd.Shim{fakeetcd.ShimSidecar, fakeetcd.ShimNone} {
 			t.Run(fmt.Sprint(name, shim), func(t *testing.T) {
+				t.Parallel()
 				inBubble(t, fakeetcd.Options{Shim: shim}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
 					grant, err := cli.Grant(t.Context(), 300)
 					if err != nil {
