@@ -1,6 +1,9 @@
+//go:build linux
+
 package suites
 
 import (
+	"slices"
 	"time"
 
 	"github.com/quorumwise/quorumwise/e2e/app"
@@ -40,8 +43,11 @@ func (e *Evidence) consistent(name string, rec app.Record) (c consistency) {
 		}
 	}
 	if e.still() <= e.stillMost() {
+		early := e.revoked(rec.Load.Leases)
 		for _, l := range rec.Load.Leases {
-			c.add(workload.CheckLease(l))
+			if !slices.ContainsFunc(early, func(r workload.LeaseRecord) bool { return r.Name == l.Name }) {
+				c.add(workload.CheckLease(l))
+			}
 		}
 	}
 	c.add(workload.CheckOnce(rec.Load.Puts, e.History.Applied, e.Arrived))

@@ -1,3 +1,5 @@
+//go:build linux
+
 package suites
 
 import (
@@ -24,6 +26,7 @@ type call struct {
 	failed   bool // with an error that does not leave the outcome of a mutation open
 	unknown  bool // with one that does
 	gaveUp   bool // the caller's own deadline ended it
+	handover bool // refused for certain by a leader that was handing over: nobody else would have served it
 }
 
 func (c call) took() time.Duration { return c.to.Sub(c.from) }
@@ -34,6 +37,7 @@ func calls(rec app.Record, after time.Time) []call {
 	var cs []call
 	file := func(c call, err string) {
 		c.gaveUp = strings.Contains(err, context.DeadlineExceeded.Error())
+		c.handover = app.ProposalDropped(err)
 		if cutShort := err != "" && c.to.After(rec.Load.Ended); !c.to.Before(after) && !cutShort {
 			cs = append(cs, c)
 		}
@@ -89,7 +93,7 @@ func (e *Evidence) figures(rec app.Record) report.Figures {
 	f := report.Figures{
 		Lag: w.Lag, Calls: make(map[string]report.Quantiles), Failed: make(map[string]int),
 		LastCall: w.LastCall, LastRead: w.LastRead, LastStream: w.LastStream, LastMutation: w.LastMutation,
-		LeasesLost: w.LeasesLost, Leases: w.Leases, Closed: w.WatchesClosed,
+		LeasesLost: w.LeasesLost - len(e.revoked(rec.Load.Leases)), Leases: w.Leases, Closed: w.WatchesClosed,
 	}
 	f.Stuck = e.stuck(w)
 	for _, watch := range rec.Load.Watches {
@@ -161,7 +165,10 @@ func refused(a workload.Attempt) bool {
 // avoidable says that a better choice of member would have served a call that failed, or
 // served it sooner.
 func (e *Evidence) avoidable(t truth, c call) bool {
-	if c.failed || c.unknown {
+	switch {
+	case c.handover:
+		return false
+	case c.failed || c.unknown:
 		return t.servable(e.Hurts, c.from, c.to)
 	}
 	return c.took() > workload.Slow && t.servedThrough(e.Hurts, c.from, c.to)

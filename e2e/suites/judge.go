@@ -1,3 +1,5 @@
+//go:build linux
+
 package suites
 
 import (
@@ -101,6 +103,10 @@ func (v *Verdict) remark(e *Evidence, control consistency) {
 	if control.undecided != "" {
 		v.note("control: %s", control.undecided)
 	}
+	for _, l := range e.revoked(e.Ours.Load.Leases) {
+		gone, left := workload.RevokedEarly(l)
+		v.note("lease %s was revoked by a server at %s with %s left: a leader that had stood still went on", l.Name, e.clock(gone), shown(left))
+	}
 	if d := e.election(); d > 0 {
 		v.note("no well member served for %s after the fault", shown(d))
 	}
@@ -125,7 +131,8 @@ func (e *Evidence) served() []string {
 	n, failed, first := make(map[string]int), make(map[string]int), make(map[string]call)
 	for _, c := range calls(e.Ours, e.Ours.Load.Began) {
 		n[c.class]++
-		if !c.failed || c.gaveUp && c.took() < patience+e.Scenario.Budget.Calls || !t.servable(e.Hurts, c.from, c.to) {
+		tooSoon := c.gaveUp && c.took() < patience+e.Scenario.Budget.Calls
+		if !c.failed || c.handover || tooSoon || !t.servable(e.Hurts, c.from, c.to) {
 			continue
 		}
 		if failed[c.class]++; failed[c.class] == 1 {

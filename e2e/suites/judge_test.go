@@ -1,3 +1,5 @@
+//go:build linux
+
 package suites
 
 import (
@@ -7,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/quorumwise/quorumwise/client"
 	"github.com/quorumwise/quorumwise/e2e/app"
@@ -24,11 +27,32 @@ func TestJudgePassesWhatIsSound(t *testing.T) {
 	}
 }
 
+// revokedEarly makes a lease of ours go with 2 s of its life left.
+func revokedEarly(e *Evidence) {
+	e.Ours.Load.Leases[1].TTLs = []workload.TTL{
+		{At: at(4 * time.Second), Remaining: 3 * time.Second}, {At: at(5 * time.Second), Remaining: -time.Second},
+	}
+	e.Ours.Load.Leases[1].ClosedAt = at(6 * time.Second)
+}
+
 // failing is a Get of ours that failed between two moments.
 func failing(e *Evidence, from, to time.Duration) {
 	err := &app.Error{Text: "context deadline exceeded", Code: codes.DeadlineExceeded, Deadline: true}
 	e.Ours.Load.Gets = append(e.Ours.Load.Gets, workload.Op{Began: at(from), Ended: at(to), Err: err})
 	e.Ours.Failures = append(e.Ours.Failures, app.Failure{At: at(to), Class: "get", Err: err})
+}
+
+// refusal is an error of a server's as an application files it.
+func refusal(code codes.Code, desc string) *app.Error {
+	return app.Crossing(status.Error(code, desc))
+}
+
+// refusedTxn is a transaction of ours that was refused for certain.
+func (e *Evidence) refusedTxn(text string) {
+	e.Ours.Histories = append(e.Ours.Histories, history.Op{
+		Caller: 1, Group: "g", ID: "refused", Kind: history.Put, Keys: []string{"g/k", "g/l"}, Values: []string{"a", "b"},
+		Call: 5 * time.Second, Return: 5*time.Second + 2*time.Millisecond, Outcome: history.Refused, Error: text,
+	})
 }
 
 // unharmed turns the scenario into one in which no member is bad.
@@ -61,6 +85,7 @@ func TestJudgeCatchesWhatIsPlanted(t *testing.T) {
 			ev[100], ev[101] = ev[101], ev[100]
 		}, report.Failed, "out of order"},
 		{"a watch closes", func(e *Evidence) { e.Ours.Load.Watches[0].Closed = &app.Error{Text: "the watch channel closed"} }, report.Failed, "channel closed"},
+		{"a lease is revoked though no leader stood still", func(e *Evidence) { revokedEarly(e) }, report.Failed, "was gone at"},
 		{"a lease is lost", func(e *Evidence) { e.Ours.Load.Leases[1].ClosedAt = at(6 * time.Second) }, report.Failed, "keepalive channel closed"},
 		{"a mutation is applied twice", func(e *Evidence) { e.History.Applied["ours-7"] = 2 }, report.Failed, "applied 2 times"},
 		{"a mutation reaches servers twice", func(e *Evidence) { e.Arrived = map[string]int{"ours-7": 2} }, report.Failed, "reached servers 2 times"},
@@ -76,6 +101,10 @@ func TestJudgeCatchesWhatIsPlanted(t *testing.T) {
 		{"a Put fails for certain while others serve", func(e *Evidence) {
 			e.Ours.Load.Puts[200].Err = &app.Error{Text: "refused", Code: codes.Unavailable}
 		}, report.Failed, "puts failed while another member served"},
+		{"a transaction fails for certain while others serve", func(e *Evidence) { e.refusedTxn("rpc error: code = ResourceExhausted desc = too many requests") }, report.Failed, "txns failed while another member served"},
+		{"a Get is refused in the words of a dropped proposal", func(e *Evidence) {
+			e.Ours.Load.Gets[200].Err = refusal(codes.Unavailable, "raft proposal dropped")
+		}, report.Failed, "gets failed while another member served"},
 		{"a call goes to the bad member too late", func(e *Evidence) {
 			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodRange, Address: address("m2"), Began: at(cutAt + 450*time.Millisecond), Ended: at(cutAt + 451*time.Millisecond)})
 		}, report.Failed, "the last new call went to m2 450ms after cut; want at most 400ms"},
@@ -174,6 +203,8 @@ func TestJudgePassesWhatIsNobodysFault(t *testing.T) {
 			failing(e, 3100*time.Millisecond, 8100*time.Millisecond)
 			e.Scenario.Control = Open
 		}},
+		{"a leader that hands over drops a Put", func(e *Evidence) { e.Ours.Load.Puts[200].Err = refusal(codes.Unknown, "raft proposal dropped") }},
+		{"a leader that hands over drops a transaction", func(e *Evidence) { e.refusedTxn("rpc error: code = Unknown desc = raft proposal dropped") }},
 		{"an election comes before the budget", func(e *Evidence) {
 			for _, m := range []string{"m1", "m3"} {
 				e.seen(m, cutAt, cutAt+1500*time.Millisecond, realetcd.NoLeader)
@@ -191,6 +222,11 @@ func TestJudgePassesWhatIsNobodysFault(t *testing.T) {
 			unharmed(e)
 			e.Ours.Moves = []app.Move{{At: at(5 * time.Second), Class: "lease", Endpoint: address("m2"), Reason: client.ReasonKeepalive}}
 			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodKeepAlive, Address: address("m2"), Began: at(5 * time.Second)})
+		}},
+		{"a leader that stood still revokes a lease when it goes on", func(e *Evidence) {
+			e.seen("m2", 0, cutAt, realetcd.Leader)
+			e.Samples[len(e.Samples)-1].State = realetcd.Frozen
+			revokedEarly(e)
 		}},
 		{"the control's reads go back in time", func(e *Evidence) { e.Control.Load.Gets[200].Revision = 1 }},
 		{"nothing is expected of the control", func(e *Evidence) {

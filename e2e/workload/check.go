@@ -100,6 +100,26 @@ func CheckLease(l LeaseRecord) []string {
 	return bad.all
 }
 
+// RevokedEarly returns when a lease was found gone and how much of its life was left
+// by then, by what an unaffected member had said last. No client can lose a lease that
+// way: a server revoked it. (etcd does so when a leader that was stopped runs on: for
+// it, all leases have expired meanwhile, and it proposes to revoke them in the moment
+// in which it learns that another member leads.)
+func RevokedEarly(l LeaseRecord) (gone time.Time, left time.Duration) {
+	const grain = 500 * time.Millisecond // of looking
+	for i, ttl := range l.TTLs {
+		if ttl.Remaining >= 0 || i == 0 {
+			continue
+		}
+		before := l.TTLs[i-1]
+		if left = before.Remaining - ttl.At.Sub(before.At); left >= grain && (l.ClosedAt.IsZero() || l.ClosedAt.After(before.At)) {
+			return ttl.At, left
+		}
+		break
+	}
+	return time.Time{}, 0
+}
+
 // clock is how lines show a time of day.
 const clock = "15:04:05.000"
 

@@ -120,6 +120,29 @@ func TestCheckLeaseCatchesALostLease(t *testing.T) {
 	}
 }
 
+func TestRevokedEarlyTellsARevocationFromAnExpiry(t *testing.T) {
+	gone := TTL{At: at(900), Remaining: -time.Second}
+	for _, tc := range []struct {
+		name  string
+		lease LeaseRecord
+		left  time.Duration
+	}{
+		{"kept", LeaseRecord{TTLs: []TTL{{At: at(0), Remaining: 5 * time.Second}}}, 0},
+		{"revoked", LeaseRecord{TTLs: []TTL{{At: at(400), Remaining: 3 * time.Second}, gone}}, 2500 * time.Millisecond},
+		{"expired", LeaseRecord{TTLs: []TTL{{At: at(400), Remaining: 0}, gone}}, 0},
+		{"about to expire", LeaseRecord{TTLs: []TTL{{At: at(0), Remaining: time.Second}, gone}}, 0},
+		{"given up by its client before", LeaseRecord{ClosedAt: at(300), TTLs: []TTL{{At: at(400), Remaining: 3 * time.Second}, gone}}, 0},
+		{"never seen alive", LeaseRecord{TTLs: []TTL{gone}}, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			when, left := RevokedEarly(tc.lease)
+			if left != tc.left || (left > 0) != when.Equal(at(900)) {
+				t.Errorf("gone at %v with %v left, want %v left", when, left, tc.left)
+			}
+		})
+	}
+}
+
 func TestManyViolationsAreCounted(t *testing.T) {
 	got := CheckWatch("w", nil, events(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13))
 	if len(got) != 11 || got[10] != "and 3 more of the kind" {
