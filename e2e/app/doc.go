@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package app is one application on a client host: a process of its own with an
 // etcd client, quorumwise's or the official one, and the load of a user on it.
 //

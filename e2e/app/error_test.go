@@ -1,3 +1,5 @@
+//go:build linux
+
 package app
 
 import (
@@ -91,5 +93,24 @@ func TestACrossedErrorAnswersAsTheOriginalDoes(t *testing.T) {
 	}
 	if Crossing(nil) != nil {
 		t.Error("no error became one by crossing")
+	}
+}
+
+func TestDroppedProposalIsKnownByItsWholeText(t *testing.T) {
+	for _, row := range []struct {
+		err  error
+		want bool
+	}{
+		{status.Error(codes.Unknown, "raft proposal dropped"), true},
+		{rpctypes.Error(status.Error(codes.Unknown, "raft proposal dropped")), true}, // as clientv3 returns it
+		{Crossing(status.Error(codes.Unknown, "raft proposal dropped")), true},
+		{status.Error(codes.Unavailable, "raft proposal dropped"), false},
+		{status.Error(codes.Unknown, "raft: stopped"), false},
+		{errors.New("raft proposal dropped"), false},
+		{rpctypes.ErrNoLeader, false},
+	} {
+		if got := ProposalDropped(row.err.Error()); got != row.want {
+			t.Errorf("ProposalDropped(%q) = %v, want %v", row.err, got, row.want)
+		}
 	}
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package app
 
 import (
@@ -5,6 +7,8 @@ import (
 	"slices"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/quorumwise/quorumwise/client"
 	"github.com/quorumwise/quorumwise/e2e/history"
@@ -17,6 +21,15 @@ import (
 // answer of the leader's refusal ever comes back and the call runs into its
 // deadline. etcd passes the error on as a status of code Unknown.
 const dropped = "raft proposal dropped"
+
+// ProposalDropped says of an error's text that the asked member's raft refused a
+// proposal. Members do so where the leader is about to hand over: what is sent to
+// another member then is forwarded to the same leader, and dropped without a word.
+// It goes by the text because etcd gives this refusal no error of its own, and
+// histories keep no more.
+func ProposalDropped(text string) bool { return text == droppedText }
+
+var droppedText = status.Error(codes.Unknown, dropped).Error()
 
 // refusals are what etcd's servers answer before they propose anything.
 //

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package suites holds the faults that the project is about, played on hosts of their
 // own with real etcd members ([realetcd] on [nethosts]) and judged.
 //

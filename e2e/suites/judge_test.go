@@ -50,7 +50,7 @@ func refusal(code codes.Code, desc string) *app.Error {
 // refusedTxn is a transaction of ours that was refused for certain.
 func (e *Evidence) refusedTxn(text string) {
 	e.Ours.Histories = append(e.Ours.Histories, history.Op{
-		Caller: 1, Group: "g", ID: "refused", Kind: history.Put, Keys: []string{"g/k", "g/l"}, Values: []string{"a", "b"},
+		Caller: 1, Group: "g", ID: "refused", Kind: history.Put, Keys: []string{"g/k", "g/l"}, Values: []string{"refused/k", "refused/l"},
 		Call: 5 * time.Second, Return: 5*time.Second + 2*time.Millisecond, Outcome: history.Refused, Error: text,
 	})
 }

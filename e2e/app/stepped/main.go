@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command stepped runs the application of package app and nothing else. It is what
 // is built with a wall clock that can be stepped.
 package main
