@@ -1,4 +1,4 @@
-//go:build !(quorumwise_stepclock && linux && (amd64 || arm64))
+//go:build linux && !(quorumwise_stepclock && (amd64 || arm64))
 
 package nethosts
 

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package nethosts is a lab of hosts on one Linux machine: each host has a
 // network namespace, an address at a switch, and programs that run on it. Faults
 // act on the packets between hosts, on processes, and on what LimitCPU,

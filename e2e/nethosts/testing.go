@@ -1,3 +1,5 @@
+//go:build linux
+
 package nethosts
 
 import (
@@ -5,8 +7,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -16,11 +20,13 @@ const (
 	required = "required"
 	off      = "off"
 	labEnv   = "QUORUMWISE_LAB"
+	turnEnv  = "QUORUMWISE_LAB_TURN"
 )
 
 // tests is what EnterTests found: written there, read by tests.
 var tests struct {
 	entered bool
+	turn    *os.File // held while the process lives
 	need    *string
 	missing *MissingError
 }
@@ -45,11 +51,38 @@ func EnterTests() {
 		return
 	}
 	err := Enter()
-	if err == nil || errors.As(err, &tests.missing) {
-		return
+	switch {
+	case errors.As(err, &tests.missing):
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	case os.Getenv(labEnv) != off && os.Getenv(turnEnv) == "":
+		tests.turn = takeTurn()
+		_ = os.Setenv(turnEnv, "taken") // programs that the tests start are part of it
 	}
-	fmt.Fprintln(os.Stderr, err)
-	os.Exit(2)
+}
+
+// takeTurn waits until no other test program of this user has a lab: go test runs
+// packages side by side, and what labs show about time is worth nothing on a machine
+// that is busy with other labs. The turn ends with the process. Where it cannot be
+// had, because there is no home directory for example, tests go on without.
+func takeTurn() *os.File {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil
+	}
+	dir := filepath.Join(cache, "quorumwise")
+	if os.MkdirAll(dir, 0o755) != nil {
+		return nil
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lab.lock"), os.O_RDWR|os.O_CREATE|syscall.O_CLOEXEC, 0o644)
+	if err != nil {
+		return nil
+	}
+	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+	}
+	return f // with an error too: closed or not, it is no turn
 }
 
 // isFuzzWorker knows the flag of a process that go test -fuzz starts. It speaks

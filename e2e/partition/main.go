@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command partition plays the partition suites on hosts of their own, on the etcd that
 // you name, and writes a report:
 //

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package realetcd runs etcd servers as processes of their own, each on a host of
 // its own of package nethosts, with the shim beside it or inside it.
 //

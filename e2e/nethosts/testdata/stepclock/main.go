@@ -1,3 +1,5 @@
+//go:build linux
+
 // Stepclock steps its wall clock by the duration that it is given, and prints
 // how far the wall clock and the monotonic clock went meanwhile, in
 // nanoseconds, and how long a timer of 50 ms took.
