@@ -14,9 +14,13 @@ import (
 	"github.com/quorumwise/quorumwise/e2e/workload"
 )
 
-// brokenClaim begins the remark of a step that found something wrong. Steps say so in
-// remarks and not in errors: an error means that the scenario could not be played.
-const brokenClaim = "violated: "
+// brokenClaim begins the remark of a step that found something wrong, lateClaim that of
+// one that found something not done in time. Steps say so in remarks and not in errors:
+// an error means that the scenario could not be played.
+const (
+	brokenClaim = "violated: "
+	lateClaim   = "not in time: "
+)
 
 // claim remarks on what does not hold.
 func (st *Stage) claim(holds bool, format string, args ...any) {
@@ -25,15 +29,25 @@ func (st *Stage) claim(holds bool, format string, args ...any) {
 	}
 }
 
-// brokenClaims are the violations that steps have remarked on.
-func brokenClaims(e *Evidence) []string {
-	var broken []string
+// claimTiming remarks on what does not hold, and might on a machine that is not late.
+func (st *Stage) claimTiming(holds bool, format string, args ...any) {
+	if !holds {
+		st.Note(lateClaim+format, args...)
+	}
+}
+
+// brokenClaims and lateClaims are the violations that steps have remarked on.
+func brokenClaims(e *Evidence) []string { return e.remarked(brokenClaim) }
+func lateClaims(e *Evidence) []string   { return e.remarked(lateClaim) }
+
+func (e *Evidence) remarked(prefix string) []string {
+	var all []string
 	for _, m := range e.Marks {
-		if text, ok := strings.CutPrefix(m.Text, brokenClaim); ok {
-			broken = append(broken, text)
+		if text, ok := strings.CutPrefix(m.Text, prefix); ok {
+			all = append(all, text)
 		}
 	}
-	return broken
+	return all
 }
 
 // claims joins judges.
@@ -263,7 +277,8 @@ func streamsSpread(e *Evidence) []string {
 	carried := func(at time.Time) (all int, by map[string]int) {
 		by = make(map[string]int)
 		for _, a := range e.Ours.Attempts {
-			if a.Method == workload.MethodWatch && !a.Began.After(at) && (a.Ended.IsZero() || a.Ended.After(at)) {
+			named := a.Watch != "" // those of recipes come and go
+			if named && a.Method == workload.MethodWatch && !a.Began.After(at) && (a.Ended.IsZero() || a.Ended.After(at)) {
 				by[a.Address]++
 				all++
 			}

@@ -89,13 +89,19 @@ func TestClaimsFindWhatIsPlanted(t *testing.T) {
 		{"never bad", leftOnceBad(time.Second), func(e *Evidence) { e.seen("m2", loadEnds, loadEnds, realetcd.Quorum) }, "never stopped serving"},
 
 		{"streams spread", streamsSpread, func(e *Evidence) {
-			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Address: address("m2"), Began: at(healedAt)},
-				workload.Attempt{Method: workload.MethodWatch, Address: address("m1"), Began: at(loadBegins), Ended: at(healedAt)})
+			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Watch: "ours", Address: address("m2"), Began: at(healedAt)},
+				workload.Attempt{Method: workload.MethodWatch, Watch: "ours", Address: address("m1"), Began: at(loadBegins), Ended: at(healedAt)})
 		}, ""},
 		{"a member got none back", streamsSpread, func(*Evidence) {}, "m2 carries 0 of"},
 		{"a stream more", streamsSpread, func(e *Evidence) {
-			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Address: address("m2"), Began: at(healedAt)})
+			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Watch: "ours", Address: address("m2"), Began: at(healedAt)})
 		}, "open at the start"},
+		{"a recipe's stream more", streamsSpread, func(e *Evidence) {
+			e.Ours.Attempts = append(e.Ours.Attempts,
+				workload.Attempt{Method: workload.MethodWatch, Watch: "ours", Address: address("m2"), Began: at(healedAt)},
+				workload.Attempt{Method: workload.MethodWatch, Watch: "ours", Address: address("m1"), Began: at(loadBegins), Ended: at(healedAt)},
+				workload.Attempt{Method: workload.MethodWatch, Address: address("m1"), Began: at(healedAt)})
+		}, ""},
 
 		{"learner used in time", learnerUnused, func(e *Evidence) { e.learner("m3", 0) }, ""},
 		{"learner used early", learnerUnused, func(e *Evidence) { e.learner("m3", healedAt) }, "before it had its vote"},
@@ -103,6 +109,8 @@ func TestClaimsFindWhatIsPlanted(t *testing.T) {
 
 		{"a remark", brokenClaims, func(e *Evidence) { e.Marks = []report.Mark{{Text: "fine"}} }, ""},
 		{"a broken claim", brokenClaims, func(e *Evidence) { e.Marks = []report.Mark{{Text: brokenClaim + "it broke"}} }, "it broke"},
+		{"a late claim", lateClaims, func(e *Evidence) { e.Marks = []report.Mark{{Text: lateClaim + "it was late"}} }, "it was late"},
+		{"a late claim is not a broken one", brokenClaims, func(e *Evidence) { e.Marks = []report.Mark{{Text: lateClaim + "it was late"}} }, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := sound()

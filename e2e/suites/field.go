@@ -29,7 +29,7 @@ func field() []Scenario {
 				{Text: "cut the link", Mark: Inflicted, Wait: 9 * time.Second, Do: on(first, "link")},
 				mend(afterwards),
 			},
-			Judge: claims(shimSaysNo(noQuorum.Streams), othersServe),
+			Timing: claims(shimSaysNo(noQuorum.Streams), othersServe),
 		},
 		{
 			Name: "frozen-for-nine-seconds", Field: []string{"F4"}, Target: Follower, Control: Stuck, Budget: unreachable, Quick: true,
@@ -38,7 +38,7 @@ func field() []Scenario {
 				{Text: "freeze the follower", Mark: Inflicted, Wait: 9 * time.Second, Do: on(first, "freeze")},
 				mend(8 * time.Second),
 			},
-			Judge: leftOnce,
+			Timing: leftOnce,
 		},
 		{
 			Name: "host-lost-without-a-word", Field: []string{"F6"}, Target: Follower, Control: Stuck, Budget: unreachable,
@@ -47,7 +47,7 @@ func field() []Scenario {
 				{Text: "lose the member's host", Mark: Inflicted, Wait: 12 * time.Second, Do: on(first, "client-cut")},
 				mend(8 * time.Second),
 			},
-			Judge: leftOnce,
+			Timing: leftOnce,
 		},
 		{
 			Name: "leader-disk-hangs", Field: []string{"F7"}, Target: Leader, Control: Stuck, Budget: noQuorum, Cluster: onDisks,
@@ -56,7 +56,7 @@ func field() []Scenario {
 				{Text: "stop the leader's disk", Mark: Inflicted, Wait: 9 * time.Second, Do: on(first, "disk-hang")},
 				mend(8 * time.Second),
 			},
-			Judge: claims(shimSaysNo(noQuorum.Streams), leaderNamedAllTheSame),
+			Timing: claims(shimSaysNo(noQuorum.Streams), leaderNamedAllTheSame),
 		},
 		{
 			Name: "stalled-leader-keeps-acknowledging", Field: []string{"F8"}, Target: Leader, Control: Stuck, Budget: noQuorum, Cluster: onDisks,
@@ -65,12 +65,12 @@ func field() []Scenario {
 				{Text: "stop the leader's disk", Mark: Inflicted, Wait: 15 * time.Second, Do: on(first, "disk-hang")},
 				mend(8 * time.Second),
 			},
-			Judge: keepalivesLeft,
+			Timing: keepalivesLeft,
 		},
 		{
 			Name: "slow-disk-then-hang", Field: []string{"F10"}, Target: Follower, Control: Open, Cluster: onDisks,
 			Does:  "one member's disk takes 0.5 to 1 s, then hangs, then recovers; it is given up once and taken back once",
-			Steps: slowThenHung(), Judge: leftOnce,
+			Steps: slowThenHung(), Timing: leftOnce,
 		},
 		allFrozen(), allLate(),
 		{
@@ -102,16 +102,16 @@ func field() []Scenario {
 		},
 		{
 			Name: "many-watchers-members-restarted", Field: []string{"F15"}, Control: Open,
-			Does:  "300 watchers of each application; members are restarted in turn, the last one gets its share back",
-			App:   func(c *app.Config) { c.ManyWatchers, c.Rebalance = 300, 10*time.Second },
-			Steps: []Step{{Text: "restart every member in turn", Mark: Noted, Wait: 20 * time.Second, Do: restartAll}},
-			Judge: streamsSpread,
+			Does:   "300 watchers of each application; members are restarted in turn, the last one gets its share back",
+			App:    func(c *app.Config) { c.ManyWatchers, c.Rebalance = 300, 10*time.Second },
+			Steps:  []Step{{Text: "restart every member in turn", Mark: Noted, Wait: 20 * time.Second, Do: restartAll}},
+			Timing: streamsSpread,
 		},
 		{
 			Name: "herd", Field: []string{"F16"}, Target: Follower, Control: Open, Shim: realetcd.ShimInProcess,
 			Does:  "50 more clients watch; one member goes, and the others refuse new calls (ResourceExhausted) for 10 s",
 			Steps: herdSteps(), App: func(c *app.Config) { c.Quiet, c.LeaseTTL = true, 3*refusing },
-			Judge: brokenClaims,
+			Judge: brokenClaims, Timing: lateClaims,
 		},
 		{
 			Name: "unlock-on-a-cut-member", Field: []string{"F18"}, Target: Follower, Control: Open, Budget: noQuorum,
@@ -121,7 +121,7 @@ func field() []Scenario {
 				{Text: "lock, cut the follower from its peers, unlock", Mark: Inflicted, Wait: faultLasts, Do: unlockWhileCut},
 				mend(afterwards),
 			},
-			Judge: brokenClaims,
+			Judge: brokenClaims, Timing: lateClaims,
 		},
 	}
 	for i := range scs {
@@ -193,7 +193,7 @@ func allFrozen() Scenario {
 			}
 			return nil
 		}}},
-		Judge: nobodyLeft,
+		Timing: nobodyLeft,
 	}
 }
 
@@ -234,7 +234,7 @@ func allLate() Scenario {
 			{Text: "delay the answers of all members", Mark: Inflicted, Wait: 15 * time.Second, Do: func(ctx context.Context, st *Stage) error { return st.Inflict(ctx, late, nil) }},
 			mend(6 * time.Second),
 		},
-		Judge: nobodyLeft,
+		Timing: nobodyLeft,
 	}
 }
 
@@ -309,13 +309,13 @@ func unlockWhileCut(ctx context.Context, st *Stage) error {
 	took := time.Since(cut)
 	unknown := app.OutcomeUnknown(outcome)
 	st.claim(outcome == nil || unknown, "unlock ended with %v after %v; want it done, or an error that says that its outcome is unknown", outcome, took)
-	st.claim(took < unreachable.Streams, "unlock took %v; want less than %v: its member was cut", took, unreachable.Streams)
+	st.claimTiming(took < unreachable.Streams, "unlock took %v; want less than %v: its member was cut", took, unreachable.Streams)
 	session.Orphan()
 	waiting, stop := context.WithTimeout(ctx, 2*ttl)
 	defer stop()
 	err = concurrency.NewMutex(next, mutexKey).Lock(waiting)
 	free := time.Since(cut)
-	st.claim(err == nil && free < ttl+slack, "a second client got the lock after %v (error %v); want it no later than the lease of %v ends", free, err, ttl)
+	st.claimTiming(err == nil && free < ttl+slack, "a second client got the lock after %v (error %v); want it no later than the lease of %v ends", free, err, ttl)
 	st.Note("unlock: %v after %v; the lock was free after %v", outcome, took, free)
 	return next.Close()
 }

@@ -138,7 +138,7 @@ func stampede(ctx context.Context, st *Stage) error {
 		return errors.Join(err, h.close())
 	}
 	behind := h.caughtUp(ctx, resp.Header.Revision, 10*time.Second)
-	st.claim(behind == nil, "%v", behind)
+	st.claimTiming(behind == nil, "%v", behind)
 	st.Note("all clients were served %v after the refusals had ended; %d of their watches had been opened again by their users", time.Since(freed).Round(time.Millisecond), h.reopens.Load())
 	st.judgeArrivals(h, began, freed)
 	return errors.Join(h.close(), st.Target.Start(ctx))
@@ -186,7 +186,7 @@ func (st *Stage) judgeArrivals(h *herd, began, freed time.Time) {
 	}
 	for _, m := range st.Others(st.Target) {
 		n := carried[m.Endpoint()]
-		st.claim(float64(n) >= leastPart*herdSize, "%s carries %d of %d streams; want at least %.0f: the two that are left share them", m.Name(), n, herdSize, leastPart*herdSize)
+		st.claimTiming(float64(n) >= leastPart*herdSize, "%s carries %d of %d streams; want at least %.0f: the two that are left share them", m.Name(), n, herdSize, leastPart*herdSize)
 	}
 	st.claim(h.wrong.Load() == 0, "%d events came twice or out of order", h.wrong.Load())
 	st.Note("while refused the clients asked %d times; afterwards the members carry %v", asked, carried)

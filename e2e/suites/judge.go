@@ -42,10 +42,8 @@ func (e *Evidence) Judge() (v Verdict) {
 	ours := e.consistent("ours", e.Ours)
 	v.Illustration = ours.illustration
 	v.Violations = slices.Concat(ours.violations, e.tidy(e.Ours))
-	if e.Scenario.Judge != nil {
-		v.Violations = append(v.Violations, e.Scenario.Judge(e)...)
-	}
-	timing := slices.Concat(e.served(), e.left(), e.unmoved())
+	v.Violations = append(v.Violations, e.claimed(e.Scenario.Judge)...)
+	timing := slices.Concat(e.served(), e.left(), e.unmoved(), e.claimed(e.Scenario.Timing))
 	control := e.consistent("control", e.Control)
 	v.remark(e, control)
 	if len(v.Violations) == 0 && len(timing) > 0 && e.Lateness.Worst > lateMost {
@@ -58,6 +56,14 @@ func (e *Evidence) Judge() (v Verdict) {
 	v.Violations = append(v.Violations, timing...)
 	v.Status, v.Reason = e.status(v.Violations, ours)
 	return v
+}
+
+// claimed asks what only the scenario claims.
+func (e *Evidence) claimed(claims func(*Evidence) []string) []string {
+	if claims == nil {
+		return nil
+	}
+	return claims(e)
 }
 
 // status is decided by the worst that happened.

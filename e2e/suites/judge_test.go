@@ -162,6 +162,17 @@ func TestJudgeCatchesWhatIsPlanted(t *testing.T) {
 			e.Lateness.Worst = 600 * time.Millisecond
 			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Address: address("m2"), Began: at(loadBegins), Ended: at(cutAt + 900*time.Millisecond)})
 		}, report.Void, "the machine was late by up to 600ms"},
+		{"a claim about time fails", func(e *Evidence) {
+			e.Scenario.Timing = func(*Evidence) []string { return []string{"it was too late"} }
+		}, report.Failed, "it was too late"},
+		{"the machine is late and a claim about time fails", func(e *Evidence) {
+			e.Lateness.Worst = 600 * time.Millisecond
+			e.Scenario.Timing = func(*Evidence) []string { return []string{"it was too late"} }
+		}, report.Void, "the machine was late by up to 600ms"},
+		{"the machine is late and another claim fails", func(e *Evidence) {
+			e.Lateness.Worst = 600 * time.Millisecond
+			e.Scenario.Judge = func(*Evidence) []string { return []string{"it was not so"} }
+		}, report.Failed, "it was not so"},
 		{"the machine is late and an event is lost", func(e *Evidence) {
 			e.Lateness.Worst = 600 * time.Millisecond
 			w := &e.Ours.Load.Watches[0]

@@ -50,10 +50,11 @@ const (
 
 // Step is one thing that happens, and how long it is then left to work.
 type Step struct {
-	Text string // for people, such as "cut the follower from its peers"
-	Do   func(context.Context, *Stage) error
-	Wait time.Duration
-	Mark Mark
+	Text  string // for people, such as "cut the follower from its peers"
+	Do    func(context.Context, *Stage) error
+	Takes time.Duration // how long Do takes, about; 0: hardly any time
+	Wait  time.Duration
+	Mark  Mark
 }
 
 // Budget bounds how soon our client must have left each member that suffers, counted
@@ -94,8 +95,9 @@ type Scenario struct {
 	// ours and for the control alike (Official tells them apart).
 	App     func(*app.Config)
 	Cluster func(*realetcd.Config)
-	// Judge adds violations of claims that only this scenario makes.
-	Judge func(*Evidence) []string
+	// Judge adds violations of claims that only this scenario makes. Timing adds those
+	// of claims about time, which a machine that is late can break as well as anybody.
+	Judge, Timing func(*Evidence) []string
 }
 
 // with is the scenario as it is played under options.
@@ -112,11 +114,11 @@ func (s Scenario) with(opts Options) Scenario {
 	return s
 }
 
-// Lasts is how long the steps wait, altogether.
+// Lasts is how long the steps take and wait, altogether and about.
 func (s Scenario) Lasts() time.Duration {
 	var d time.Duration
 	for _, step := range s.Steps {
-		d += step.Wait
+		d += step.Takes + step.Wait
 	}
 	return d
 }
