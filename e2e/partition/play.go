@@ -31,6 +31,7 @@ type event struct {
 	index  int
 	name   string
 	what   string           // it is doing
+	aloud  bool             // what is for everybody to see
 	result *report.Scenario // nil: it has only begun, or told something
 	begun  bool
 	err    error // the scenario was interrupted
@@ -98,7 +99,7 @@ func perform(ctx context.Context, p plan, i int, player player, log *slog.Logger
 	defer cancel()
 	opts := p.options
 	opts.Logger = log.With("scenario", sc.Name)
-	opts.Progress = func(pr suites.Progress) { events <- event{index: i, name: sc.Name, what: pr.Text} }
+	opts.Progress = func(pr suites.Progress) { events <- event{index: i, name: sc.Name, what: pr.Text, aloud: pr.Again} }
 	out, err := player(limited, sc, opts)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -150,6 +151,9 @@ func (r *recital) take(e event, now time.Time) {
 		r.save(now)
 	default:
 		r.board.tell(e.name, e.what)
+		if e.aloud {
+			r.show.say(e.name + " is " + oneLine(e.what))
+		}
 	}
 }
 

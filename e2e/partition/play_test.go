@@ -62,6 +62,22 @@ func TestScenariosArePlayedInOrderAndReportedInOrder(t *testing.T) {
 	}
 }
 
+func TestScenarioThatIsPlayedAgainIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		p := planOf(t, 1)
+		p.scenarios = p.scenarios[:1]
+		play(t.Context(), p, func(_ context.Context, sc suites.Scenario, opts suites.Options) (report.Scenario, error) {
+			opts.Progress(suites.Progress{Scenario: sc.Name, Text: "cut m2"})
+			opts.Progress(suites.Progress{Scenario: sc.Name, Text: "played again: the machine was late", Again: true})
+			return ended(sc, report.Passed), nil
+		}, newScreen(&out, nil), quiet)
+		if got := out.String(); strings.Count(got, "cut is played again: the machine was late\n") != 1 || strings.Contains(got, "cut m2") {
+			t.Errorf("it does not say, once, that a scenario is played again, or says more:\n%s", got)
+		}
+	})
+}
+
 func TestInterruptedRunReportsWhatWasPlayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second) // in the third

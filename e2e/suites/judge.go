@@ -21,7 +21,7 @@ var returns = map[Effect]time.Duration{Isolates: 2 * time.Second, Silences: 2 * 
 
 // lateMost is how late the machine may let the harness wake up before a missed bound of
 // time says nothing about anybody but the machine.
-const lateMost = 200 * time.Millisecond
+const lateMost = 100 * time.Millisecond
 
 // Verdict is what the judge says of a scenario.
 type Verdict struct {

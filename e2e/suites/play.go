@@ -117,9 +117,7 @@ func (p *play) build(ctx context.Context) (err error) {
 
 func (p *play) tell(text string) {
 	p.opts.Logger.Info(text, "scenario", p.sc.Name)
-	if p.opts.Progress != nil {
-		p.opts.Progress(Progress{Scenario: p.sc.Name, At: time.Since(p.began), Text: text})
-	}
+	p.opts.tell(Progress{Scenario: p.sc.Name, At: time.Since(p.began), Text: text})
 }
 
 // open starts everything, in order: hosts, members, observers, applications.

@@ -46,6 +46,14 @@ type Progress struct {
 	Scenario string
 	At       time.Duration // since its begin
 	Text     string
+	Again    bool // the machine was too late to tell, and the scenario is played once more
+}
+
+// tell hands on what happened, if anybody wants to know.
+func (o Options) tell(p Progress) {
+	if o.Progress != nil {
+		o.Progress(p)
+	}
 }
 
 // Register makes the programs known that scenarios run; call it before nethosts.Enter.
@@ -55,12 +63,13 @@ func Register() {
 }
 
 // Run plays a scenario and judges it. What stops it from being played is in the report
-// (Broken, Skipped); an error means that ctx ended.
+// (Broken, Skipped); an error means that ctx ended. Where all that is in doubt is about
+// time and the machine was late, the scenario is played again, three times at most.
 func Run(ctx context.Context, sc Scenario, opts Options) (report.Scenario, error) {
 	if sc.Endless {
-		return runSegments(ctx, sc, opts, run)
+		return runSegments(ctx, sc, opts, again(run))
 	}
-	return run(ctx, sc, opts)
+	return again(run)(ctx, sc, opts)
 }
 
 func run(ctx context.Context, sc Scenario, opts Options) (r report.Scenario, err error) {

@@ -29,7 +29,7 @@ func segments(whole time.Duration) []time.Duration {
 // runSegments plays a scenario piece by piece, each on a cluster of its own and with the
 // next seed, so that one can be played again alone. It returns one report of them all:
 // the timeline is that of the first piece that did not pass, or of the last one.
-func runSegments(ctx context.Context, sc Scenario, opts Options, run func(context.Context, Scenario, Options) (report.Scenario, error)) (report.Scenario, error) {
+func runSegments(ctx context.Context, sc Scenario, opts Options, run player) (report.Scenario, error) {
 	var whole report.Scenario
 	if opts.Duration == 0 {
 		opts.Duration = time.Minute
