@@ -30,6 +30,7 @@ func (a *Attachment) unary(ctx context.Context, method string, req, reply any, c
 	if grant, ok := req.(*pb.LeaseGrantRequest); ok {
 		a.ttls.look(grant.GetTTL(), a.cfg.KeepaliveOverdue)
 	}
+	var repeated repeats
 	for {
 		callCtx, call := a.hub.Begin(ctx, class, method)
 		a.started()
@@ -41,7 +42,10 @@ func (a *Attachment) unary(ctx context.Context, method string, req, reply any, c
 		}
 		cause := moved(call)
 		if cause == nil || ctx.Err() != nil || !endedByUs(err) {
-			return a.explain(ctx, cc, call, err)
+			if err = a.explain(ctx, cc, call, err); repeated.again(ctx, class, method, err) {
+				continue
+			}
+			return err
 		}
 		// A read is safe to repeat, and what never left is not a repetition.
 		if class == picker.ClassMutation && call.Sent() {
