@@ -34,6 +34,9 @@ type Fault struct {
 	Clients, Everybody bool
 	// Sidecar: it hits the shim beside the member, or it and the member.
 	Sidecar bool
+	// Spreads: of a leader it slows all members, for each asks the leader about every
+	// linearizable read and sends it every write.
+	Spreads bool
 	// OnlyFollower: of a leader it would be another fault.
 	OnlyFollower bool
 	// Disks: members need disks of their own. Clock: applications need wall clocks that
@@ -51,13 +54,19 @@ type Fault struct {
 // hits lists the members that suffer when m is the target.
 func (f Fault) hits(st *Stage, m *realetcd.Member) []*realetcd.Member {
 	switch {
-	case f.Everybody:
+	case f.hitsAll(m, st.Leader):
 		return st.Cluster.Members()
 	case f.Clients && f.Effect == Spares, m == nil:
 		return nil
 	default:
 		return []*realetcd.Member{m}
 	}
+}
+
+// hitsAll says that every member suffers when m is the target and another one, or m
+// itself, leads.
+func (f Fault) hitsAll(m, leader *realetcd.Member) bool {
+	return f.Everybody || f.Spreads && m != nil && m == leader
 }
 
 // Harm is what is expected of the control when a member of this role is hit.

@@ -48,13 +48,13 @@ func partitions() []Fault {
 // badLines are networks between members that are worse than they should be.
 func badLines() []Fault {
 	return []Fault{
-		{Name: "loss", Does: "loses 30 % of the packets from and to its peers", Effect: Slows, Follower: Open, Leader: Open, Inflict: onFlows(bothWays, func(l *nethosts.Lab, fs ...nethosts.Flow) (*nethosts.Fault, error) {
+		{Name: "loss", Does: "loses 30 % of the packets from and to its peers", Effect: Slows, Spreads: true, Follower: Open, Leader: Open, Inflict: onFlows(bothWays, func(l *nethosts.Lab, fs ...nethosts.Flow) (*nethosts.Fault, error) {
 			return l.Lose(0.3, fs...)
 		})},
-		{Name: "delay", Does: "has 300 ms more to and from its peers, each way", Effect: Slows, Follower: Open, Leader: Open, Inflict: onFlows(bothWays, func(l *nethosts.Lab, fs ...nethosts.Flow) (*nethosts.Fault, error) {
+		{Name: "delay", Does: "has 300 ms more to and from its peers, each way", Effect: Slows, Spreads: true, Follower: Open, Leader: Open, Inflict: onFlows(bothWays, func(l *nethosts.Lab, fs ...nethosts.Flow) (*nethosts.Fault, error) {
 			return l.Delay(300*time.Millisecond, fs...)
 		})},
-		{Name: "rate", Does: "has 20 kB/s to and from its peers", Effect: Slows, Follower: Open, Leader: Open, Inflict: onFlows(bothWays, func(l *nethosts.Lab, fs ...nethosts.Flow) (*nethosts.Fault, error) {
+		{Name: "rate", Does: "has 20 kB/s to and from its peers", Effect: Slows, Spreads: true, Follower: Open, Leader: Open, Inflict: onFlows(bothWays, func(l *nethosts.Lab, fs ...nethosts.Flow) (*nethosts.Fault, error) {
 			return l.Rate(20_000, fs...)
 		})},
 	}

@@ -64,17 +64,17 @@ func (st *Stage) suffer(ctx context.Context, faults []Fault, bouts []bout) error
 	return nil
 }
 
-// strike inflicts one blow. A link to the leader that is cut is nothing when the leader
-// itself is hit: then it loses its peers.
+// strike inflicts one blow, knowing who leads where that makes a difference. A link to the
+// leader that is cut is nothing when the leader itself is hit: then it loses its peers.
 func (st *Stage) strike(ctx context.Context, faults []Fault, bl blow) error {
 	f := faults[slices.IndexFunc(faults, func(f Fault) bool { return f.Name == bl.Fault })]
 	m := st.Cluster.Members()[bl.Member]
-	if f.OnlyFollower {
+	if f.OnlyFollower || f.Spreads {
 		leader, err := st.Cluster.Leader(ctx)
 		if err != nil {
 			return err
 		}
-		if st.Leader = leader; leader == m {
+		if st.Leader = leader; leader == m && f.OnlyFollower {
 			f = FaultNamed("cut")
 		}
 	}

@@ -66,6 +66,26 @@ func TestFaultThatIsOverHurtsNobodyAnyMore(t *testing.T) {
 	}
 }
 
+func TestSlowLineOfALeaderHurtsAllMembers(t *testing.T) {
+	leader, follower := new(realetcd.Member), new(realetcd.Member)
+	for _, row := range []struct {
+		fault  string
+		target *realetcd.Member
+		want   bool
+	}{
+		{"delay", leader, true}, {"delay", follower, false}, {"loss", leader, true}, {"rate", leader, true},
+		{"cut", leader, false}, {"freeze", leader, false}, {"client-cut", leader, false}, {"client-cut-all", follower, true},
+		{"delay", nil, false},
+	} {
+		if got := FaultNamed(row.fault).hitsAll(row.target, leader); got != row.want {
+			t.Errorf("%s of %s: hits all members: %v, want %v", row.fault, map[bool]string{true: "the leader", false: "another"}[row.target == leader], got, row.want)
+		}
+	}
+	if FaultNamed("delay").hitsAll(nil, nil) {
+		t.Error("a fault of nobody hits all members where nobody leads")
+	}
+}
+
 func TestFaultTableIsComplete(t *testing.T) {
 	names := make(map[string]bool)
 	for _, f := range Faults() {

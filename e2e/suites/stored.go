@@ -75,7 +75,7 @@ func growStore(ctx context.Context, st *Stage) error {
 		}
 		took := time.Since(began)
 		st.Log.Info("store grown", "keys", (round+1)*150*keysAtOnce, "defragmented in", took)
-		if took > absence*5/4 {
+		if took > absence*3/2 {
 			return st.settled(ctx, betweenMembers)
 		}
 	}
