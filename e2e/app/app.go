@@ -173,8 +173,14 @@ func (a *App) send(ctx context.Context, line any) error {
 	}
 	a.sending.Lock()
 	defer a.sending.Unlock()
-	stop := context.AfterFunc(ctx, func() { a.stdin.SetWriteDeadline(time.Now()) })
-	defer stop()
+	given := make(chan struct{}) // up
+	stop := context.AfterFunc(ctx, func() { defer close(given); a.stdin.SetWriteDeadline(time.Now()) })
+	defer func() {
+		if !stop() { // the deadline is this line's, not the next one's
+			<-given
+			a.stdin.SetWriteDeadline(time.Time{})
+		}
+	}()
 	if _, err := a.stdin.Write(append(b, '\n')); err != nil {
 		return errors.Join(fmt.Errorf("app %s: it takes no commands: %w", a.cfg.Name, err), context.Cause(ctx))
 	}
@@ -261,7 +267,8 @@ const closing = 8 * time.Second
 
 // Stop ends the load, gives watches the time that ctx leaves (but a few seconds) to
 // deliver revision upTo, closes the clients and returns the record. The process
-// ends. Where it does not answer in time it is killed, and the record is lost.
+// ends. Where it does not answer in time it is killed, and the record is lost. A
+// record that lacks what was switched on comes with a LackError.
 func (a *App) Stop(ctx context.Context, upTo int64) (Record, error) {
 	left := within(ctx, 30*time.Second)
 	err := a.do(ctx, command{Do: stop, Upto: upTo, Within: max(left-closing, left/2)})
@@ -277,6 +284,9 @@ func (a *App) Stop(ctx context.Context, upTo int64) (Record, error) {
 	rec, err := readRecord(a.record)
 	if err != nil {
 		return Record{}, fmt.Errorf("app %s: %w", a.cfg.Name, err)
+	}
+	if lacks := a.cfg.lacks(rec); len(lacks) > 0 {
+		return rec, &LackError{App: a.cfg.Name, Lacks: lacks, Log: a.log}
 	}
 	return rec, os.Remove(a.record)
 }

@@ -228,7 +228,8 @@ func TestAnApplicationOnAHealthyClusterSeesNothingWrongAndLeavesNothing(t *testi
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := runProgram(t, everything(c, v, official))
+			cfg := everything(c, v, official).withDefaults()
+			p := runProgram(t, cfg)
 			p.wait("progress of every part", func(r report) bool {
 				n := r.Progress
 				return n != nil && n.Ops > 250 && n.Locked > 5 && n.Elected > 1 && n.Counted > 30 && n.Streams > 25+14 && n.Load.Gets > 50
@@ -242,7 +243,7 @@ func TestAnApplicationOnAHealthyClusterSeesNothingWrongAndLeavesNothing(t *testi
 				t.Errorf("violations without any fault: %q", bad)
 			}
 			checkLeaks(t, rec.Leaks)
-			for _, problem := range incomplete(rec) {
+			for _, problem := range append(incomplete(rec), cfg.lacks(rec)...) {
 				t.Error(problem)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorumwise/quorumwise/e2e/history"
@@ -29,6 +30,7 @@ type want struct {
 	name     string
 	stream   string // watches that name the same one share it; "": the watch's own
 	key      string // a prefix where it ends in a slash
+	late     bool   // opened while the load ran, from a revision that may be gone
 	noPuts   bool
 	noDels   bool
 	prevKV   bool
@@ -146,21 +148,31 @@ func (w *watches) late() {
 			return
 		}
 		began := time.Now()
-		late := want{name: fmt.Sprintf("late-%d", i), key: historyPrefix + w.cfg.Name + "/", prevKV: i%2 == 1}
+		late := want{name: fmt.Sprintf("late-%d", i), key: historyPrefix + w.cfg.Name + "/", prevKV: i%2 == 1, late: true}
 		err := w.open(w.calls, late)
 		w.file(ofNothing, "watch", began, err)
-		if waited := time.Since(began); err != nil && w.over() && waited > openPatience {
+		if waited := time.Since(began); lostLate(err, w.over(), waited) {
 			w.never(late, waited, err)
 		}
 	}
 }
 
-// never records a watch that the end of the load found still unopened, as one that
-// was closed: nobody else would tell of it.
+// lostLate says that a late watch was lost to its user before it was open: it was
+// closed while the load ran, or the end of the load found it still unopened after a long
+// time. One whose revision was compacted before has come too late.
+func lostLate(err error, over bool, waited time.Duration) bool {
+	if err == nil || errors.Is(err, rpctypes.ErrCompacted) {
+		return false
+	}
+	return !over || waited > openPatience
+}
+
+// never records a watch that was never open as one that was closed: nobody else would
+// tell of it.
 func (w *watches) never(want want, waited time.Duration, err error) {
 	t := &tap{stream: want.name, moved: make(chan struct{}, 1), rec: history.Stream{
 		Name: w.cfg.Name + "/" + want.name, Key: want.key, End: want.end(), From: w.from, Puts: true, Deletes: true,
-		Closed: fmt.Sprintf("it was not open after %v: %v", waited.Round(time.Millisecond), err),
+		Closed: fmt.Sprintf("it was never open, in %v: %v", waited.Round(time.Millisecond), err),
 	}}
 	w.mu.Lock()
 	w.taps = append(w.taps, t)
@@ -177,7 +189,7 @@ func (w *watches) open(ctx context.Context, want want) error {
 	if want.stream == "" {
 		want.stream = want.name
 	}
-	t := &tap{stream: want.stream, moved: make(chan struct{}, 1), rec: history.Stream{
+	t := &tap{stream: want.stream, late: want.late, moved: make(chan struct{}, 1), rec: history.Stream{
 		Name: w.cfg.Name + "/" + want.name, Key: want.key, End: want.end(), From: w.from,
 		Puts: !want.noPuts, Deletes: !want.noDels, PrevKV: want.prevKV, Fragment: want.fragment, Progress: true,
 	}}
@@ -246,7 +258,7 @@ func (w *watches) stop(ctx context.Context, upTo int64) []history.Stream {
 	w.run.Wait()
 	var all []history.Stream
 	for _, t := range w.all() {
-		if t.compacted && len(t.rec.Responses) == 0 {
+		if t.late && t.compacted && len(t.rec.Responses) == 0 {
 			continue // it came too late for its revision: no fault of the client's
 		}
 		t.rec.Upto = upTo
@@ -273,6 +285,7 @@ func (w *watches) wait(ctx context.Context, d time.Duration, upTo int64) {
 // tap is one watch.
 type tap struct {
 	stream string
+	late   bool
 	moved  chan struct{} // one token whenever something arrived or the channel closed
 
 	mu        sync.Mutex
