@@ -42,8 +42,11 @@ func (d *drifter) decide(v view) (now []drifting, next time.Duration) {
 	keep := d.planned[:0]
 	for _, p := range d.planned {
 		if !p.at.After(v.now) {
-			now = append(now, p)
-			continue
+			if v.endpoint(p.to).grade == prober.Healthy {
+				now = append(now, p)
+				continue
+			}
+			p.at = d.moment(v.now) // in an election: not now, and not all together after it
 		}
 		keep = append(keep, p)
 		if in := p.at.Sub(v.now); next == 0 || in < next {
@@ -54,16 +57,27 @@ func (d *drifter) decide(v view) (now []drifting, next time.Duration) {
 	return now, next
 }
 
-// replan drops the plans that make no sense any more: the target is out of use,
+// moment is one at which a stream goes.
+func (d *drifter) moment(now time.Time) time.Time {
+	return now.Add(time.Duration(d.rand() * float64(d.over)))
+}
+
+// replan drops the plans that make no sense any more: the target was given up,
 // or has its share by now. Where it is the stream that is gone, because the
 // member that it was on was given up in its turn (F15), others go in its place.
 func (d *drifter) replan(v view) {
 	if len(d.planned) == 0 {
 		return
 	}
+	on := make(map[*picker.Call]string)
+	for _, e := range v.endpoints {
+		for _, c := range e.calls {
+			on[c.call] = e.address
+		}
+	}
 	var short []string
 	d.planned = slices.DeleteFunc(d.planned, func(p drifting) bool {
-		there, wanted := d.still(v, p)
+		there, wanted := on[p.call] == p.from, v.endpoint(p.to).inUse()
 		if wanted && !there && !slices.Contains(short, p.to) {
 			short = append(short, p.to)
 		}
@@ -99,7 +113,7 @@ func (d *drifter) sharing(v view) sharing {
 	}
 	all, members := 0, 0
 	for _, e := range v.endpoints {
-		if !e.ready || e.grade != prober.Healthy {
+		if !e.inUse() {
 			continue
 		}
 		members++
@@ -170,26 +184,17 @@ func (d *drifter) plan(v view, to string) {
 		}
 		calls := s.movable[from]
 		i := int(d.rand() * float64(len(calls)))
-		d.planned = append(d.planned, drifting{
-			at: v.now.Add(time.Duration(d.rand() * float64(d.over))), call: calls[i], from: from, to: to,
-		})
+		d.planned = append(d.planned, drifting{at: d.moment(v.now), call: calls[i], from: from, to: to})
 		s.movable[from] = slices.Delete(calls, i, i+1)
 		s.staying[from]--
 	}
 }
 
-// still reports what of a plan makes sense: the stream is where it was; the
-// endpoint it would go to is in use.
-func (d *drifter) still(v view, p drifting) (there, target bool) {
-	for _, e := range v.endpoints {
-		switch e.address {
-		case p.from:
-			there = slices.ContainsFunc(e.calls, func(c callView) bool { return c.call == p.call })
-		case p.to:
-			target = e.ready && e.grade == prober.Healthy
-		}
-	}
-	return there, target
+// inUse reports whether an endpoint has not been given up: only then does it
+// return. One that is suspect for a moment, as all are in an election, keeps its
+// streams, and those that are to come to it.
+func (e endpointView) inUse() bool {
+	return e.ready && e.grade != prober.Unhealthy && e.grade != prober.Parked
 }
 
 func drifts(c picker.Class) bool { return c == picker.ClassWatch || c == picker.ClassLease }

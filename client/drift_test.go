@@ -89,9 +89,44 @@ func TestDriftIsDroppedWhenItsTargetFailsAgain(t *testing.T) {
 	if len(d.planned) == 0 {
 		t.Fatal("nothing planned, want a stream for the member that returned")
 	}
-	v.endpoints[2].grade = suspect
+	v.endpoints[2].grade = unhealthy
 	if now, _ := d.decide(v); len(now)+len(d.planned) != 0 {
-		t.Errorf("%d moved, %d still planned towards a suspect member, want none", len(now), len(d.planned))
+		t.Errorf("%d moved, %d still planned towards a member that was given up, want none", len(now), len(d.planned))
+	}
+}
+
+// F15: the restart of the next member may be that of the leader. What drifts
+// then waits for the end of the election, and goes as slowly after it.
+func TestElectionDoesNotEndTheDrift(t *testing.T) {
+	for _, grades := range [][3]prober.Grade{{suspect, suspect, suspect}, {suspect, suspect, healthy}, {suspect, healthy, healthy}, {healthy, healthy, suspect}} {
+		s := newScene(t)
+		rnd := rand.New(rand.NewPCG(7, 8))
+		d := &drifter{over: time.Minute, rand: rnd.Float64}
+		v := s.view([3]prober.Grade{healthy, healthy, unhealthy})
+		for i := range 30 {
+			e := &v.endpoints[i%2]
+			e.calls = append(e.calls, s.call(picker.ClassWatch, 0))
+		}
+		d.decide(v)
+		v.endpoints[2].grade = healthy
+		d.decide(v)
+		for i, g := range grades {
+			v.endpoints[i].grade = g
+		}
+		if grades[2] == suspect {
+			v.now = v.now.Add(time.Minute)
+			if now, _ := d.decide(v); len(now) != 0 {
+				t.Errorf("%v: %d streams went to a suspect member, want none", grades, len(now))
+			}
+		} else {
+			d.decide(v)
+		}
+		for i := range grades {
+			v.endpoints[i].grade = healthy
+		}
+		if now, _ := d.decide(v); len(now) > 1 || len(now)+len(d.planned) != 10 {
+			t.Errorf("%v: %d streams went at once and %d are planned after the election, want 10 one by one", grades, len(now), len(d.planned))
+		}
 	}
 }
 

@@ -40,6 +40,16 @@ type view struct {
 	leader    uint64 // leader of that term; 0: none
 }
 
+// endpoint returns the view of an address, one that is not connected if there is none.
+func (v view) endpoint(address string) endpointView {
+	for _, e := range v.endpoints {
+		if e.address == address {
+			return e
+		}
+	}
+	return endpointView{address: address}
+}
+
 // ending is one call to be ended, with the cause that its caller gets.
 type ending struct {
 	call  *picker.Call

@@ -20,28 +20,31 @@ const (
 	// refusalPatience is how long watches are opened again while nobody takes
 	// them: after that their user is told.
 	refusalPatience = time.Minute
+	// refusalRow is how long after a refusal the next one still belongs to its row.
+	// Between them lies no more than a wait and an attempt; where more does, whoever
+	// was refused has gone.
+	refusalRow = 10 * time.Second
 )
 
 // refusals are the refusals in a row of a client's watch streams. It is a pure
 // core.
 type refusals struct {
 	since time.Time // of the first; zero: none
+	last  time.Time // of the newest
 }
 
 // refused returns how long to wait before the next attempt: about as long as it
 // has lasted, so that the waits double, and each by itself, so that those who were
 // refused together do not come back together. It is false when it has lasted too
-// long.
+// long: then the user is told, after the same wait, since he may come back at once.
 func (r *refusals) refused(now time.Time, random float64) (time.Duration, bool) {
-	if r.since.IsZero() {
+	if r.since.IsZero() || now.Sub(r.last) > refusalRow {
 		r.since = now
 	}
+	r.last = now
 	lasted := now.Sub(r.since)
-	if lasted >= refusalPatience {
-		return 0, false
-	}
 	wait := min(max(lasted, refusalWait), refusalWaitMax)
-	return time.Duration((0.5 + random) * float64(wait)), true
+	return time.Duration((0.5 + random) * float64(wait)), lasted < refusalPatience
 }
 
 // accepted ends the row.
@@ -92,7 +95,8 @@ func (s *watchStream) RecvMsg(m any) error {
 // one at which it resumes them, where that is right.
 func (s *watchStream) resume(err error) error {
 	code := status.Code(err)
-	if s.ctx.Err() != nil || code == codes.Unavailable {
+	// At "no leader", which has the same code, clientv3 gives up as well.
+	if s.ctx.Err() != nil || code == codes.Unavailable && !(s.refused && isNoLeader(err)) {
 		return err
 	}
 	switch {
@@ -100,10 +104,10 @@ func (s *watchStream) resume(err error) error {
 		// Not one that was heard: its messages may be too large for this client, and
 		// would be again.
 		wait, again := s.a.refusals.refused(time.Now())
+		s.rest(wait)
 		if !again {
 			return err
 		}
-		s.rest(wait)
 	case s.refused:
 		// The watch that was refused may still be on its way out of clientv3's state
 		// (F13). Should the stream end for good now, clientv3 would wait for it for

@@ -20,7 +20,15 @@ func TestRefusedWatchesWaitLongerAndLongerAndNotForEver(t *testing.T) {
 		{400 * time.Millisecond, 0, 400 * time.Millisecond, true},
 		{9 * time.Second, 0, time.Second, true},
 		{0, 1, 3 * time.Second, true},
-		{refusalPatience, 0, 0, false},
+		{9 * time.Second, 0.5, refusalWaitMax, true},
+		{9 * time.Second, 0.5, refusalWaitMax, true},
+		{9 * time.Second, 0.5, refusalWaitMax, true},
+		{9 * time.Second, 0.5, refusalWaitMax, true},
+		{9 * time.Second, 0.5, refusalWaitMax, true},
+		{9 * time.Second, 0.5, refusalWaitMax, false},
+		{9 * time.Second, 0.5, refusalWaitMax, false},
+		// Those who were refused have gone: this is another time.
+		{refusalRow + 1, 0.5, refusalWait, true},
 	} {
 		now = now.Add(tt.after)
 		if got, again := r.refused(now, tt.random); got != tt.want || again != tt.again {

@@ -2,12 +2,14 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -56,6 +58,44 @@ func TestWatchRefusedWithItsStreamSilencesNoOther(t *testing.T) {
 			}
 		})
 	}
+}
+
+// F13: as above, and what ends the stream is what clientv3 gives a watch up for
+// that requires a leader. There is one endpoint, so that none is better.
+func TestWatchRefusedWithItsStreamForWantOfALeaderIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := fakeetcd.New(1, fakeetcd.Options{Shim: fakeetcd.ShimSidecar})
+		defer c.Close()
+		cli := newClientOf(t, c.ClientConfig(), options{})
+		defer closeInTime(t, cli)
+		watch := func() <-chan clientv3.WatchResponse {
+			told := make(chan clientv3.WatchResponse, 10)
+			go func() {
+				for resp := range cli.Watch(clientv3.WithRequireLeader(t.Context()), "k") {
+					told <- resp
+				}
+			}()
+			time.Sleep(time.Second)
+			return told
+		}
+		before := watch()
+		c.Member(0).RefuseWatches(codes.Unavailable, rpctypes.ErrNoLeader.Error())
+		during := watch()
+		c.Member(0).RefuseWatches(codes.OK, "")
+		after := watch()
+		c.Put("k", "v")
+		synctest.Wait()
+		for name, told := range map[string]<-chan clientv3.WatchResponse{"before": before, "during": during} {
+			if len(told) == 0 {
+				t.Errorf("the watch begun %s the refusals is silent, want a typed error", name)
+			} else if resp := <-told; !errors.Is(resp.Err(), rpctypes.ErrNoLeader) {
+				t.Errorf("the watch begun %s the refusals got %d events and %v, want %v", name, len(resp.Events), resp.Err(), rpctypes.ErrNoLeader)
+			}
+		}
+		if len(after) == 0 || len((<-after).Events) != 1 {
+			t.Error("the watch begun after the refusals got nothing, want the event")
+		}
+	})
 }
 
 // numbered is a watch on a stream of its own, over all the keys that publish writes.
