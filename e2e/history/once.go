@@ -7,7 +7,8 @@ import "slices"
 // all the same. It looks at operations that write values: deletions leave none.
 //
 // arrived counts arrivals at servers by the value that is written; nil says that
-// nobody counted.
+// nobody counted. Counts of other things than these operations prove nothing, and are
+// told.
 func CheckOnce(ops []Op, truth Truth, arrived map[string]int) []string {
 	var bad findings
 	at := make(map[string][]int64) // revisions by value
@@ -16,10 +17,18 @@ func CheckOnce(ops []Op, truth Truth, arrived map[string]int) []string {
 			at[c.Value] = append(at[c.Value], c.Revision)
 		}
 	}
+	acked, counted := 0, false
 	for i := range ops {
 		if op := &ops[i]; op.Kind == Put || op.Kind == Swap {
 			checkOnce(&bad, op, at, arrived)
+			if op.Outcome == Done {
+				acked++
+			}
+			counted = counted || slices.ContainsFunc(op.Values, func(v string) bool { return arrived[v] > 0 })
 		}
+	}
+	if arrived != nil && acked > 0 && !counted {
+		bad.add("none of %d answered operations was counted where it arrived: the servers' counts say nothing", acked)
 	}
 	return bad.list()
 }

@@ -33,6 +33,8 @@ func TestCheckOnceCatchesPlantedViolations(t *testing.T) {
 		{"missed and applied", func(_ []Op, t *Truth, _ map[string]int) { t.Changes = append(t.Changes, again(11, "e/0")) },
 			`swap "e" of caller 2 was told that it did not swap, and stands in the store's history at revision 11`},
 		{"arrived twice", func(_ []Op, _ *Truth, arrived map[string]int) { arrived["b/1"] = 2 }, `put "b" of caller 1 reached servers 2 times with value "b/1": a mutation was sent again`},
+		{"nothing was counted", func(_ []Op, _ *Truth, arrived map[string]int) { clear(arrived) },
+			`none of 4 answered operations was counted where it arrived: the servers' counts say nothing`},
 		{"a refused one arrived", func(ops []Op, t *Truth, arrived map[string]int) { ops[put].Outcome = Refused; drop(t, 0) }, ""},
 	} {
 		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {

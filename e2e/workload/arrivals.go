@@ -28,9 +28,13 @@ func (a *Arrivals) Add(request any) {
 	a.n[string(put.Value)]++
 }
 
-// Counts is a copy of the counts by value.
+// Counts is a copy of the counts by value; never nil, which would say that nobody
+// counted.
 func (a *Arrivals) Counts() map[string]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.n == nil {
+		return make(map[string]int)
+	}
 	return maps.Clone(a.n)
 }

@@ -75,6 +75,7 @@ func TestCheckOnceCatchesARepeatedAndALostPut(t *testing.T) {
 		{"failed and applied twice", failed, 2, 1, "applied 2 times"},
 		{"sent twice", acked, 1, 2, "reached servers 2 times"},
 		{"acknowledged and lost", acked, 0, 1, "not in the history"},
+		{"acknowledged, and nobody counted", acked, 1, 0, "counts say nothing"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := CheckOnce([]Op{tc.put}, map[string]int{"a": tc.applied}, map[string]int{"a": tc.arrived})

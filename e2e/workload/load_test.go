@@ -31,6 +31,14 @@ func TestLoadOnAHealthyCluster(t *testing.T) {
 	trace := new(workload.Trace)
 	cli := dial(t, c.Endpoints(), trace)
 	observer := dial(t, c.Endpoints(), new(workload.Trace))
+	idle, err := workload.StartReference(ctx, observer, observer, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	if upTo, err := idle.Finish(ctx); err == nil {
+		t.Errorf("a reference that wrote nothing finished at revision %d; want an error: no watch could miss anything", upTo)
+	}
 	ref, err := workload.StartReference(ctx, observer, observer, 10*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)

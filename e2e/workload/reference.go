@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -78,6 +79,9 @@ func (r *Reference) Events() []Event {
 	return append([]Event(nil), r.events...)
 }
 
+// errNoEvent says that there was nothing that any watch could have missed.
+var errNoEvent = errors.New("workload: the reference has not written a single event")
+
 // Finish stops writing and returns the revision of the last event.
 func (r *Reference) Finish(ctx context.Context) (int64, error) {
 	r.stop()
@@ -87,7 +91,7 @@ func (r *Reference) Finish(ctx context.Context) (int64, error) {
 		return 0, fmt.Errorf("workload: last event: %w", err)
 	}
 	if len(resp.Kvs) == 0 {
-		return 0, nil
+		return 0, errNoEvent
 	}
 	return resp.Kvs[0].ModRevision, nil
 }
