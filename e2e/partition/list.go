@@ -22,8 +22,8 @@ const (
 	endlessLasts = time.Minute // as suites have it
 )
 
-// about is roughly how long a scenario takes: what it waits. How long its steps take
-// themselves depends on the cluster.
+// about is roughly how long a scenario takes. How long its steps take depends on machine
+// and cluster.
 func about(sc suites.Scenario, duration time.Duration) time.Duration {
 	steps := sc.Lasts()
 	if sc.Endless {
@@ -56,7 +56,7 @@ func writeList(w io.Writer, scs []suites.Scenario) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintln(w, "\n* is quick: played by run without a pattern. Times are without what steps do: those that repeat\nsomething many times take minutes. Everything needs Linux with namespaces, ip and nft.")
+	_, err := fmt.Fprintln(w, "\n* is quick: played by run without a pattern. Times are those of two cores.\nEverything needs Linux with namespaces, ip and nft.")
 	return err
 }
 

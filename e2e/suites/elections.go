@@ -20,6 +20,13 @@ const (
 	betweenElections = 2 * time.Second
 )
 
+// How long one change of leader takes, about, with the time until the next.
+const (
+	killTakes     = 4 * time.Second
+	transferTakes = 600 * time.Millisecond
+	forceTakes    = 7 * time.Second
+)
+
 // elections are the scenarios in which the leader changes.
 func elections() []Scenario {
 	return []Scenario{
@@ -30,7 +37,7 @@ func elections() []Scenario {
 		{
 			Name: "elections-forced-10-times", Suite: "elections", Shim: realetcd.ShimSidecar, Control: Unharmed,
 			Does:  "all members lose each other until the leader gives up, ten times; none is better than another",
-			Steps: []Step{repeated("force an election", 10, forceElection)},
+			Steps: []Step{repeated("force an election", 10, forceTakes, forceElection)},
 		},
 		memberFlaps(Follower),
 		memberFlaps(Leader),
@@ -43,7 +50,7 @@ func leadersKilled(name string, times int, quick bool) Scenario {
 	return Scenario{
 		Name: name, Suite: "elections", Shim: realetcd.ShimSidecar, Control: Open, Quick: quick,
 		Does:  fmt.Sprintf("the leader is killed (SIGKILL) and started again, %d times, each time another member leads", times),
-		Steps: []Step{repeated("kill the leader", times, killLeader)},
+		Steps: []Step{repeated("kill the leader", times, killTakes, killLeader)},
 	}
 }
 
@@ -51,7 +58,7 @@ func leadershipTransferred(name string, times int, quick bool) Scenario {
 	return Scenario{
 		Name: name, Suite: "elections", Shim: realetcd.ShimSidecar, Control: Unharmed, Quick: quick,
 		Does:  fmt.Sprintf("leadership is handed over %d times on healthy members; no stream moves", times),
-		Steps: []Step{repeated("transfer leadership", times, transferLeadership)},
+		Steps: []Step{repeated("transfer leadership", times, transferTakes, transferLeadership)},
 	}
 }
 
@@ -85,9 +92,9 @@ func flap(ctx context.Context, st *Stage, m *realetcd.Member) (lifter, error) {
 	return func(ctx context.Context) error { return errors.Join(half(ctx), deaf(ctx)) }, nil
 }
 
-// repeated does something so often, in one step.
-func repeated(text string, times int, do func(context.Context, *Stage) error) Step {
-	return Step{Text: fmt.Sprintf("%s, %d times", text, times), Mark: Noted, Wait: 3 * time.Second, Do: func(ctx context.Context, st *Stage) error {
+// repeated does something so often, in one step; once takes each.
+func repeated(text string, times int, each time.Duration, do func(context.Context, *Stage) error) Step {
+	return Step{Text: fmt.Sprintf("%s, %d times", text, times), Mark: Noted, Takes: time.Duration(times) * each, Wait: 3 * time.Second, Do: func(ctx context.Context, st *Stage) error {
 		for i := range times {
 			if err := do(ctx, st); err != nil {
 				return fmt.Errorf("%s, time %d of %d: %w", text, i+1, times, err)

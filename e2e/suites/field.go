@@ -77,7 +77,7 @@ func field() []Scenario {
 			Name: "attached-member-restarted-50-times", Field: []string{"F13"}, Target: Follower, Control: Open,
 			Does: "the member that an application is attached to is killed and started again, 50 times",
 			Steps: []Step{
-				{Text: "kill and start it, 50 times", Mark: Noted, Wait: 10 * time.Second, Do: restartTarget(50)},
+				{Text: "kill and start it, 50 times", Mark: Noted, Takes: 50 * time.Second, Wait: 10 * time.Second, Do: restartTarget(50)},
 			},
 		},
 		{
@@ -104,7 +104,7 @@ func field() []Scenario {
 			Name: "many-watchers-members-restarted", Field: []string{"F15"}, Control: Open,
 			Does:   "300 watchers of each application; members are restarted in turn, the last one gets its share back",
 			App:    func(c *app.Config) { c.ManyWatchers, c.Rebalance = 300, 10*time.Second },
-			Steps:  []Step{{Text: "restart every member in turn", Mark: Noted, Wait: 20 * time.Second, Do: restartAll}},
+			Steps:  []Step{{Text: "restart every member in turn", Mark: Noted, Takes: restartsTake, Wait: 20 * time.Second, Do: restartAll}},
 			Timing: streamsSpread,
 		},
 		{
@@ -182,7 +182,7 @@ func allFrozen() Scenario {
 	return Scenario{
 		Name: "all-slow-together", Field: []string{"F11"}, Control: Unharmed, App: longLeases(15 * time.Second),
 		Does: fmt.Sprintf("all members stand still for %v together, three times; nobody is given up for an equally slow one, no stream moves", together),
-		Steps: []Step{{Text: fmt.Sprintf("stop all members for %v, three times", together), Mark: Noted, Wait: 6 * time.Second, Do: func(ctx context.Context, st *Stage) error {
+		Steps: []Step{{Text: fmt.Sprintf("stop all members for %v, three times", together), Mark: Noted, Takes: 3 * (together + 6*time.Second), Wait: 6 * time.Second, Do: func(ctx context.Context, st *Stage) error {
 			for range 3 {
 				if err := stopAll(ctx, st, together); err != nil {
 					return err

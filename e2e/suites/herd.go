@@ -111,7 +111,7 @@ func (h *herd) close() error {
 
 // herdSteps are one step: its parts share the herd.
 func herdSteps() []Step {
-	return []Step{{Text: "let the member go on which all clients are, while the others refuse for 10 s", Mark: Noted, Wait: 5 * time.Second, Do: stampede}}
+	return []Step{{Text: "let the member go on which all clients are, while the others refuse for 10 s", Mark: Noted, Takes: refusing + 5*time.Second, Wait: 5 * time.Second, Do: stampede}}
 }
 
 func stampede(ctx context.Context, st *Stage) error {

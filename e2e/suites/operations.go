@@ -17,19 +17,23 @@ import (
 // It outlasts the proofs after which a member that was away is used again.
 const betweenMembers = 3 * time.Second
 
+// restartsTake is how long it takes, about, until all of three members have been restarted
+// in turn and the cluster is whole after each.
+const restartsTake = 38 * time.Second
+
 // operations are what people do to clusters, under load.
 func operations() []Scenario {
 	scs := []Scenario{
 		{
 			Name: "rolling-restart", Control: Open, Quick: true,
 			Does:  "every member is stopped and started again, one after the other",
-			Steps: []Step{{Text: "restart every member in turn", Mark: Noted, Wait: betweenMembers, Do: restartAll}},
+			Steps: []Step{{Text: "restart every member in turn", Mark: Noted, Takes: restartsTake, Wait: betweenMembers, Do: restartAll}},
 		},
 		{
 			Name: "learner-added-and-promoted", Control: Open,
 			Does: "a learner joins, is given to the applications as an endpoint while it still learns, and gets its vote",
 			Steps: []Step{
-				{Text: "add a learner and tell the applications", Mark: Noted, Wait: 5 * time.Second, Do: addLearner},
+				{Text: "add a learner and tell the applications", Mark: Noted, Takes: 5 * time.Second, Wait: 5 * time.Second, Do: addLearner},
 				{Text: "promote it", Mark: Noted, Wait: 8 * time.Second, Do: promoteLearner},
 			},
 			Judge: learnerUnused,
@@ -38,7 +42,7 @@ func operations() []Scenario {
 			Name: "attached-member-removed", Control: Open, Target: Follower,
 			Does: "a member that applications are attached to is removed from the cluster; they go on knowing its address",
 			Steps: []Step{
-				{Text: "remove the member", Mark: Inflicted, Wait: 8 * time.Second, Do: removeTarget},
+				{Text: "remove the member", Mark: Inflicted, Takes: 4 * time.Second, Wait: 8 * time.Second, Do: removeTarget},
 				{Text: "tell the applications", Mark: Noted, Wait: 3 * time.Second, Do: tellApplications},
 			},
 			Timing: leftOnceBad(unreachable.Streams),
@@ -46,7 +50,7 @@ func operations() []Scenario {
 		{
 			Name: "members-replaced", Control: Open,
 			Does:  "all members are replaced one by one by new ones with new addresses, told by SetEndpoints; a third client follows by AutoSync alone",
-			Steps: []Step{{Text: "replace every member in turn", Mark: Noted, Wait: betweenMembers, Do: replaceAll}},
+			Steps: []Step{{Text: "replace every member in turn", Mark: Noted, Takes: 17 * time.Second, Wait: betweenMembers, Do: replaceAll}},
 			Judge: brokenClaims, Timing: lateClaims,
 		},
 		{
@@ -54,14 +58,14 @@ func operations() []Scenario {
 			Does: "members without shims get one each, one after the other; nothing moves",
 			Steps: []Step{
 				{Text: "start without shims", Wait: 5 * time.Second, Do: withoutShims},
-				{Text: "start the shims one by one", Mark: Noted, Wait: 5 * time.Second, Do: rollOut},
+				{Text: "start the shims one by one", Mark: Noted, Takes: 15 * time.Second, Wait: 5 * time.Second, Do: rollOut},
 			},
 		},
 		shimsOn(1), shimsOn(2),
 		{
 			Name: "upgraded-from-previous-minor", Control: Open, Version: previousMinor,
 			Does:  "the members are upgraded one by one from the previous minor version to this one",
-			Steps: []Step{{Text: "upgrade every member in turn", Mark: Noted, Wait: betweenMembers, Do: upgradeAll}},
+			Steps: []Step{{Text: "upgrade every member in turn", Mark: Noted, Takes: restartsTake, Wait: betweenMembers, Do: upgradeAll}},
 		},
 	}
 	for i := range scs {

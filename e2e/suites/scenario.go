@@ -86,8 +86,9 @@ type Scenario struct {
 	Clock   bool // the applications have wall clocks that can be stepped
 	Endless bool // it lasts for as long as told (Options.Duration), and is judged in segments
 	// Prepare changes the cluster before the observers and the load start: all that it
-	// writes has lower revisions than what is judged.
-	Prepare func(context.Context, *Stage) error
+	// writes has lower revisions than what is judged. It takes about Prepares.
+	Prepare  func(context.Context, *Stage) error
+	Prepares time.Duration
 	// Spared lists members that the reference may be written through; nil: all that
 	// are neither Target nor Second. It is called once, before the load starts.
 	Spared func(*Stage) []*realetcd.Member
@@ -114,9 +115,9 @@ func (s Scenario) with(opts Options) Scenario {
 	return s
 }
 
-// Lasts is how long the steps take and wait, altogether and about.
+// Lasts is about how long preparations and steps take and wait, altogether.
 func (s Scenario) Lasts() time.Duration {
-	var d time.Duration
+	d := s.Prepares
 	for _, step := range s.Steps {
 		d += step.Takes + step.Wait
 	}

@@ -28,7 +28,7 @@ func stored() []Scenario {
 			Does:    "a follower with a big store is defragmented under load, which takes it away for more than a second",
 			Cluster: func(c *realetcd.Config) { c.Args = append(c.Args, fmt.Sprintf("--max-txn-ops=%d", keysAtOnce)) },
 			App:     quickReturn,
-			Prepare: growStore,
+			Prepare: growStore, Prepares: 20 * time.Second,
 			Steps: []Step{
 				{Text: "defragment the follower", Mark: Inflicted, Do: defragmentTarget},
 				mend(12 * time.Second),
@@ -41,7 +41,7 @@ func stored() []Scenario {
 			Cluster: func(c *realetcd.Config) { c.QuotaBytes = quota },
 			Prepare: freeableStore,
 			Steps: []Step{
-				{Text: "fill the store, wait, compact, defragment, disarm", Mark: Noted, Wait: 5 * time.Second, Do: fillQuota},
+				{Text: "fill the store, wait, compact, defragment, disarm", Mark: Noted, Takes: 13 * time.Second, Wait: 5 * time.Second, Do: fillQuota},
 			},
 			Judge: brokenClaims, Timing: claims(lateClaims, noStreamMoved),
 		},

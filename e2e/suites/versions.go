@@ -36,7 +36,7 @@ func versions() []Scenario {
 			scs = append(scs, onVersion(version, Scenario{
 				Name: fmt.Sprintf("%s-leadership-transferred-%s", version, shimWord(shim)), Fault: "leadership-transferred", Members: 3, Shim: shim, Control: Unharmed,
 				Does:  fmt.Sprintf("of 3 members the leader hands over three times; shim: %v", shim),
-				Steps: []Step{repeated("transfer leadership", 3, transferLeadership)},
+				Steps: []Step{repeated("transfer leadership", 3, transferTakes, transferLeadership)},
 			}))
 		}
 	}
