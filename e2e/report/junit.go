@@ -98,6 +98,8 @@ func (s *junitSums) add(sc Scenario) {
 	case Skipped:
 		s.Skipped++
 	case Passed:
+	default: // of a file that is newer than this
+		s.Errors++
 	}
 	s.took += sc.Took
 	s.Time = decimal(s.took)
@@ -128,6 +130,8 @@ func (sc Scenario) junit() junitCase {
 	case Skipped:
 		c.Skipped = &junitResult{Message: message}
 	case Passed:
+	default:
+		c.Error = &junitResult{Message: message, Type: clean(string(sc.Status))}
 	}
 	return c
 }

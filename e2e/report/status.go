@@ -1,5 +1,7 @@
 package report
 
+import "slices"
+
 // Statuses lists every status, the ones that need a look first.
 var Statuses = []Status{Failed, Broken, Void, Skipped, Passed}
 
@@ -16,9 +18,11 @@ func (r Run) Count(s Status) int {
 
 // OK says whether every scenario passed, or was skipped for a reason that is told.
 // Void and broken scenarios have shown nothing, so they are not OK. Nor is a run of
-// none, or one that did not come to its end.
+// none, or one that did not come to its end, or one in which any client of ours violated
+// anything, whatever its status says.
 func (r Run) OK() bool {
-	return r.Ended == "" && len(r.Scenarios) > 0 && r.Count(Passed)+r.Count(Skipped) == len(r.Scenarios)
+	violated := slices.ContainsFunc(r.Scenarios, func(sc Scenario) bool { return len(sc.Violations) > 0 })
+	return r.Ended == "" && len(r.Scenarios) > 0 && !violated && r.Count(Passed)+r.Count(Skipped) == len(r.Scenarios)
 }
 
 // Why is what there is to say about how the scenario ended, in one line; "" if it
