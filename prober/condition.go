@@ -60,6 +60,8 @@ type condition struct {
 	run      int           // our own proofs completed in time, in a row
 	took     time.Duration // how long the newest completed proof of our own took
 
+	said time.Time // when the newest word of a report was asked for, or pushed
+
 	cluster, member, leader membership.ID
 	term                    uint64
 	heard                   time.Time     // when the identity was told

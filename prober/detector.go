@@ -100,6 +100,7 @@ func (d *detector) decide(c *condition, ev *evidence, word *healthsvc.News) {
 
 // reported decides by a report.
 func (d *detector) reported(c *condition, ev *evidence, word *healthsvc.News) {
+	c.said = word.Began
 	// A NOT_SERVING without an age tells of no proof at all.
 	if word.Status != healthsvc.StatusNotServing || word.ProofAge > 0 {
 		if at := word.Began.Add(-word.ProofAge); at.After(c.proven) {

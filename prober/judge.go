@@ -38,6 +38,9 @@ type standing struct {
 	// endpoint was known to live: we ourselves may be what is cut off.
 	shared bool
 
+	behind time.Time // since when a report says that it catches up; zero: it does not
+	asked  time.Time // when the report was last asked before a verdict
+
 	noLeader time.Time // a user's call was answered "no leader"; zero: it was disproved
 
 	excused time.Time     // it is not condemned before this: our own loop was late
@@ -55,6 +58,7 @@ type ruling struct {
 	verdicts []Verdict
 	wake     time.Time        // when to judge again even if nobody tells; zero: not before then
 	compare  bool             // ask all endpoints for evidence that can be compared
+	ask      []string         // endpoints whose reports are to be asked, before they are believed
 	prove    []string         // endpoints whose return depends on proofs, and that make none by themselves
 	before   map[string]Grade // grades that changed, with what they were
 }
@@ -202,6 +206,7 @@ func (j *judge) compared(st *standing, c *condition, rest []sight) {
 // grade is the one place that decides a grade.
 func (j *judge) grade(st *standing, s sight, rest []sight, now time.Time, r *ruling) (Grade, string) {
 	c := s.c
+	st.lags(c, now)
 	switch {
 	case c.state == stateParked:
 		return Parked, c.reason
@@ -215,7 +220,7 @@ func (j *judge) grade(st *standing, s sight, rest []sight, now time.Time, r *rul
 		if !st.ejected.IsZero() {
 			return Unhealthy, c.reason
 		}
-		if len(rest) > 0 && j.condemned(st, c, rest, now, r) {
+		if len(rest) > 0 && j.condemned(st, s, rest, now, r) {
 			j.eject(st, c, now)
 			return Unhealthy, c.reason
 		}
@@ -237,7 +242,8 @@ func (j *judge) grade(st *standing, s sight, rest []sight, now time.Time, r *rul
 // condemned reports whether bad evidence has lasted in comparison: for Hold, counted from
 // when both it and another's goodness stood, and with a witness whose evidence is younger
 // than the cause.
-func (j *judge) condemned(st *standing, c *condition, rest []sight, now time.Time, r *ruling) bool {
+func (j *judge) condemned(st *standing, s sight, rest []sight, now time.Time, r *ruling) bool {
+	c := s.c
 	if st.otherGood.IsZero() || c.reason == ReasonSettling {
 		// One that settles proves its quorum all the while, and takes back nothing that it
 		// carries by waiting: only a relapse, which is the same stretch, condemns it.
@@ -256,11 +262,43 @@ func (j *judge) condemned(st *standing, c *condition, rest []sight, now time.Tim
 	if c.proof.After(c.from) && deniesQuorum(c.reason) {
 		due = later(due, c.proof.Add(j.t.hold)) // it was there for us, the report is about to follow
 	}
+	if !st.behind.IsZero() {
+		due = later(due, st.behind.Add(j.t.hold))
+	}
 	if now.Before(due) {
 		r.wake = soonest(r.wake, due)
 		return false
 	}
-	return fresh
+	return fresh && !j.outdated(st, s, due, now, r)
+}
+
+// outdated reports whether a report has to be asked once more before it condemns its
+// member. One that goes from bad to settling pushes nothing, for it does not serve either
+// way; and what held up its member for a moment may have held up the whole host. It is
+// asked once, and not waited for longer than for a check.
+func (j *judge) outdated(st *standing, s sight, due, now time.Time, r *ruling) bool {
+	c := s.c
+	if c.own || c.source == SourceStock || !c.said.Before(due) || !now.Before(due.Add(j.t.timeout)) {
+		return false
+	}
+	if st.asked.Before(due) {
+		st.asked = now
+		r.ask = append(r.ask, s.address)
+	}
+	r.wake = soonest(r.wake, now.Add(j.t.look/5))
+	return true
+}
+
+// lags keeps account of how long the member has been catching up. It proves its quorum
+// then, and under load its applied index is behind for a moment at any time: what it
+// was before does not count against it.
+func (st *standing) lags(c *condition, now time.Time) {
+	switch {
+	case c.state != stateBad || c.reason != string(healthsvc.ReasonCatchingUp):
+		st.behind = time.Time{}
+	case st.behind.IsZero():
+		st.behind = now
+	}
 }
 
 // deniesQuorum reports whether a reason is one that a proof of our own contradicts: a member

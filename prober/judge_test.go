@@ -2,6 +2,7 @@ package prober
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,10 +46,17 @@ func isBad(k kind) func(*condition) {
 	return func(c *condition) { c.state, c.kind, c.reason = stateBad, k, "bad" }
 }
 
-// run judges every 10 ms; good endpoints go on proving unless they are still.
+// run judges every 10 ms; good endpoints go on proving, and reports that are asked say the same
+// as before, unless they are still.
 func (c *court) run(d time.Duration, still ...string) {
 	for end := c.now.Add(d); c.now.Before(end); c.now = c.now.Add(10 * time.Millisecond) {
 		for i, s := range c.seen {
+			if slices.Contains(c.last.ask, s.address) && !slices.Contains(still, s.address) {
+				n := *s.c
+				n.said = c.now
+				c.seen[i].c = &n
+				continue
+			}
 			if s.c.state == stateGood && !strings.Contains(strings.Join(still, " "), s.address) {
 				n := *s.c
 				n.answered, n.proven, n.proof = c.now, c.now, c.now
@@ -83,7 +91,7 @@ func TestJudgeCondemnsAfterHoldWithWitness(t *testing.T) {
 		c.want("a:suspect b:healthy", "suspect at once")
 		c.run(280 * ms)
 		c.want("a:suspect b:healthy", "not before 300 ms")
-		c.run(20 * ms)
+		c.run(30 * ms)
 		c.want("a:unhealthy b:healthy", "another stands, proved since")
 	}
 }
@@ -206,6 +214,62 @@ func TestJudgeLeavesStreamsOnAMemberThatOnlySettles(t *testing.T) {
 	c.set("a", because("settling"))
 	c.run(time.Second)
 	c.want("a:unhealthy b:healthy", "one that was condemned returns when it is good")
+}
+
+// because makes a report say that, in a stretch of bad evidence that began then.
+func because(reason string, stretch time.Time) func(*condition) {
+	return func(c *condition) {
+		isBad(kindQuorum)(c)
+		c.reason, c.since, c.from = reason, stretch, stretch
+	}
+}
+
+func TestJudgeAsksAReportOnceMoreBeforeItCondemns(t *testing.T) {
+	c := newCourt(t, "a", "b")
+	c.set("all", isGood)
+	c.run(time.Second)
+	c.set("a", because("no-quorum", c.now))
+	c.run(300 * ms)
+	if len(c.last.ask) > 0 {
+		t.Error("the report is asked before its time, want it asked when its word would condemn")
+	}
+	c.run(10*ms, "a")
+	if !slices.Equal(c.last.ask, []string{"a"}) || c.last.wake.IsZero() {
+		t.Errorf("got asked %v, judged again at %v; want a to be asked once more", c.last.ask, c.last.wake)
+	}
+	c.run(100*ms, "a")
+	c.want("a:suspect b:healthy", "the answer is awaited")
+	if len(c.last.ask) > 0 {
+		t.Error("the report is asked again, want it asked once")
+	}
+	c.run(100*ms, "a")
+	c.want("a:unhealthy b:healthy", "a report that does not answer is not waited for any longer than a check")
+}
+
+func TestJudgeWaitsForAMemberThatCatchesUp(t *testing.T) {
+	c := newCourt(t, "a", "b")
+	c.set("all", isGood)
+	c.run(time.Second)
+	stretch := c.now
+	c.set("a", because("no-quorum", stretch))
+	c.run(250 * ms)
+	c.set("a", because("catching-up", stretch))
+	c.run(290 * ms)
+	c.want("a:suspect b:healthy", "under load it is behind for a moment; what it was before does not count")
+	c.set("a", because("settling", stretch))
+	c.run(290 * ms)
+	c.set("a", because("catching-up", stretch))
+	c.run(290 * ms)
+	c.want("a:suspect b:healthy", "it had caught up in between")
+	c.run(40 * ms)
+	c.want("a:unhealthy b:healthy", "it serves the past for longer than the hold")
+
+	c = newCourt(t, "a", "b")
+	c.set("all", isGood)
+	c.run(time.Second)
+	c.set("all", because("catching-up", c.now))
+	c.run(10 * time.Second)
+	c.want("a:suspect b:suspect", "nobody is better")
 }
 
 func TestJudgeForgivesALoopThatIsAlwaysLateOnlyForAWhile(t *testing.T) {

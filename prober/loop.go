@@ -74,6 +74,9 @@ func (b *bench) turn(now time.Time) time.Time {
 		if r.compare {
 			s.sub.compare()
 		}
+		if slices.Contains(r.ask, s.Address) {
+			s.sub.ask()
+		}
 		if slices.Contains(r.prove, s.Address) {
 			s.sub.prove()
 		}

@@ -31,7 +31,8 @@ type probe struct {
 
 	mu      sync.Mutex
 	subs    map[*subscription]struct{}
-	prove   bool // a proof was asked for since the loop looked last
+	ask     bool // a poll of the reports was asked for since the loop looked last
+	prove   bool // a proof was
 	compare bool // comparison was
 	outs    int  // subscriptions that hold the endpoint condemned
 }
@@ -90,7 +91,9 @@ func (s *subscription) drop() {
 // condition returns the newest.
 func (s *subscription) condition() *condition { return s.probe.newest.Load() }
 
-// prove asks for a proof, compare for whatever can serve as comparison.
+// ask has the reports polled, prove asks for a proof, compare for whatever can serve as
+// comparison.
+func (s *subscription) ask()     { s.request(func(p *probe) bool { p.ask = true; return true }) }
 func (s *subscription) prove()   { s.request(func(p *probe) bool { p.prove = true; return true }) }
 func (s *subscription) compare() { s.request(func(p *probe) bool { p.compare = true; return true }) }
 
@@ -121,12 +124,12 @@ func (s *subscription) request(f func(*probe) bool) {
 }
 
 // requests takes what was asked for since the last time.
-func (p *probe) requests() (prove, compare, out bool) {
+func (p *probe) requests() (ask, prove, compare, out bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	prove, compare, out = p.prove, p.compare, p.outs > 0
-	p.prove, p.compare = false, false
-	return prove, compare, out
+	ask, prove, compare, out = p.ask, p.prove, p.compare, p.outs > 0
+	p.ask, p.prove, p.compare = false, false, false
+	return ask, prove, compare, out
 }
 
 // publish replaces the condition and wakes those for whom it makes a difference.
@@ -217,8 +220,11 @@ func (w *worker) drain() {
 
 // step does what is due, publishes what is known, and returns when to come again.
 func (w *worker) step(now time.Time) time.Time {
-	prove, compare, out := w.requests()
+	ask, prove, compare, out := w.requests()
 	var orders []order
+	if ask {
+		orders = append(orders, order{do: doNudge})
+	}
 	w.gather.out(out, now)
 	if prove {
 		w.gather.demand()

@@ -158,6 +158,9 @@ func (s *sim) rule() {
 				e.act(o, s.now)
 			}
 		}
+		if slices.Contains(s.ruling.ask, e.name) {
+			e.act(order{do: doNudge}, s.now)
+		}
 		if slices.Contains(s.ruling.prove, e.name) {
 			e.gather.demand()
 		}
@@ -339,8 +342,11 @@ func (e *simEndpoint) set(facet, value string, now time.Time) error {
 			e.lag = d
 		}
 	case "shim":
+		changed := e.shim.mode != word
 		e.shim.mode, e.shim.reason = word, arg
-		e.push(now)
+		if changed { // another reason alone is not pushed
+			e.push(now)
+		}
 	case "in-process":
 		e.inproc.mode, e.inproc.reason = word, arg
 		e.push(now)

@@ -25,8 +25,10 @@ type Config struct {
 	// had completed, make a member serving again. Default: 3. More is calmer.
 	GoodRounds int
 	// HoldDownMax bounds how long a member that comes and goes has to stay good
-	// before it is serving again, and is the time without a loss after which that
-	// wait is halved. Default: 60 s.
+	// before it is serving again: ElectionTimeout after the first loss, twice as long
+	// after each that follows. It is also the time without a loss after which that
+	// wait is halved. Default: 60 s. Less brings a sick member back sooner, to be
+	// lost again.
 	HoldDownMax time.Duration
 	// Poll is how often clients are told to poll while at most 1000 of them watch;
 	// beyond that it grows with them, up to ten times this. Default: 500 ms.

@@ -23,6 +23,7 @@ type core struct {
 	reads    sample
 	observes sample
 
+	term     uint64                 // as observed when the newest good proof came
 	seen     membership.Observation // newest; keeps its last values while nothing new comes
 	learner  bool                   // the newest word on it, from a refusal or an observation
 	refusal  error                  // of the newest failed proof, while newer than the newest good one
@@ -163,6 +164,7 @@ func (c *core) proved(now time.Time, o outcome) (proofOutcome, time.Duration) {
 	if now.Sub(p.begin)-c.late.forgiven(p.begin) > c.window.length() || p.begin.Before(c.late.void) {
 		return proofLate, o.end.Sub(p.begin)
 	}
+	c.term = c.seen.Term
 	if c.good(now) {
 		c.gate.good(p.begin, o.end)
 	}
@@ -191,7 +193,9 @@ func (c *core) observed(o membership.Observation) {
 	if o.Member != 0 || o.Learner {
 		c.learner = o.Learner
 	}
-	c.gate.excuse(o.Term)
+	if c.gate.excuse(o.Term) {
+		c.window.moved()
+	}
 	c.catchUp(o)
 }
 
@@ -245,6 +249,7 @@ func (c *core) settle(now time.Time) {
 	case c.good(now):
 		if !c.gate.open && c.gate.ready(now) && !c.catchingUp(now) {
 			c.gate.pass(now)
+			c.window.use()
 		}
 	case c.unsure(now):
 	default:
@@ -252,7 +257,9 @@ func (c *core) settle(now time.Time) {
 			// For the reason, and for who leads now.
 			c.observes.next, c.reads.next = now, now
 		}
-		c.gate.bad(now, c.seen.Term)
+		if c.gate.bad(now, c.term, c.voter()) {
+			c.window.lose()
+		}
 		c.target, c.behind = 0, false
 	}
 }

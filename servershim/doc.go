@@ -29,10 +29,20 @@
 // that fails: it is repeated after an Interval, and counts when it fails again.
 // Good news takes GoodRounds proofs in a row, each begun after the one before had
 // completed, and an applied index that has reached what was committed at the
-// first of them. A member that is lost again within HoldDownMax of coming back
-// has to stay good for the ElectionTimeout as well, then twice that, and so on up
-// to HoldDownMax; each HoldDownMax without a loss halves it; a loss in an
-// election, seen by a higher term, does not count.
+// first of them. A member that was lost has to stay good for the ElectionTimeout as
+// well before it serves: with the defaults it is back 1 to 1.2 s after the first proof
+// completes. A member that is lost again within HoldDownMax of coming back has to
+// stay good for twice as long each time, 2 s, 4 s, and so on up to HoldDownMax; each
+// HoldDownMax without a loss halves that, down to the ElectionTimeout. The time counts
+// anew whenever it is bad in between. A loss in an election, seen by a higher term,
+// does not count, and neither does one for want of a vote: three proofs end those.
+//
+// While a member that was lost is out, its window is no wider than when it was lost,
+// or than twice the quickest round trip of the last 2 to 4 ElectionTimeouts and two
+// Intervals if that is more. A disk that stands still for 750 ms of each second lets
+// proofs through in between: the stalls are no distance, and the member stays out until
+// it has been without one for as long as it must. A member that is farther away for
+// good is out for about 6 s while that becomes clear, for none after an election.
 //
 // Alarms make etcd.write NOT_SERVING and nothing else: every member of the
 // cluster refuses writes then, so that moving clients would not help.
@@ -48,6 +58,10 @@
 // observation at a time, and waits for them before it returns.
 //
 // # Limits
+//
+// A shim sees one member. When the leader's disk stalls again and again the proofs of
+// all members stall with it, and no member serves until it is over: whoever balances
+// on this service goes on with all members then, as the clients of package client do.
 //
 // On a leader that loses only large packets to its peers proofs go on to
 // complete while writes do not. That does not show here; clients see it in their

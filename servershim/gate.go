@@ -6,11 +6,15 @@ import "time"
 // of independent good proofs in a row, and when the streak has lasted as long as
 // the hold-down. It shuts the moment anything is bad.
 //
-// The hold-down is zero until the member flaps, that is, is lost within calm of
-// coming back. Then it is first, and doubles with each further flap up to calm.
-// Each whole calm without a loss halves it. A loss that an election explains is
-// forgiven (excuse): in an election every member loses its quorum, and a cluster
-// that elects often must not end with all its members waiting.
+// The hold-down is zero until the member is lost for the first time. Then it is
+// first, and doubles with each loss within calm of coming back (a flap) up to calm.
+// Each whole calm without a loss halves it, down to first. A loss that an election
+// explains is forgiven (excuse): in an election every member loses its quorum, and a
+// cluster that elects often must not end with all its members waiting. So is one that
+// is no illness: a learner waits for nothing when it has its vote.
+//
+// The first hold-down is no zero: a disk that stands still most of the time works in
+// between for long enough to complete a few proofs (F10).
 type gate struct {
 	rounds      int           // proofs in a row that it takes
 	first, calm time.Duration // first hold-down; longest one, and time to halve it
@@ -23,7 +27,7 @@ type gate struct {
 	returned time.Time // when it last opened again after a loss; zero: never
 	losses   int
 	before   time.Duration // hold-down before the last loss, to go back to when excused
-	term     uint64        // raft term at the last loss; zero: not known
+	term     uint64        // raft term before the last loss; zero: not known
 }
 
 // good takes in one proof while everything else is good as well. One that began
@@ -33,7 +37,7 @@ func (g *gate) good(begin, end time.Time) {
 		return
 	}
 	if g.streak == 0 {
-		g.since = begin
+		g.since = end
 	}
 	g.last = end
 	g.streak++
@@ -53,33 +57,40 @@ func (g *gate) pass(now time.Time) {
 	}
 }
 
-// bad shuts the gate and ends a streak.
-func (g *gate) bad(now time.Time, term uint64) {
+// bad shuts the gate and ends a streak. It reports whether the gate was open. The term
+// is that of the newest good proof.
+func (g *gate) bad(now time.Time, term uint64, ill bool) bool {
 	g.streak = 0
 	if !g.open {
-		return
+		return false
 	}
 	g.open = false
 	g.losses++
 	g.term = term
 	g.before = g.hold
+	if ill {
+		g.hold = g.longer(now)
+	}
+	return true
+}
+
+// longer is the hold-down after a loss now.
+func (g *gate) longer(now time.Time) time.Duration {
 	if g.returned.IsZero() {
-		return
+		return g.first
 	}
-	halvings := int(now.Sub(g.returned) / g.calm)
-	if halvings == 0 {
-		g.hold = min(max(2*g.hold, g.first), g.calm)
-		return
+	if halvings := int(now.Sub(g.returned) / g.calm); halvings > 0 {
+		return max(g.hold>>min(halvings, 62), g.first)
 	}
-	if g.hold >>= min(halvings, 62); g.hold < g.first {
-		g.hold = 0
-	}
+	return min(max(2*g.hold, g.first), g.calm)
 }
 
 // excuse takes back the growth of the hold-down by the last loss, when a higher
-// term shows that there was an election.
-func (g *gate) excuse(term uint64) {
-	if !g.open && g.term != 0 && term > g.term {
-		g.hold = min(g.hold, g.before)
+// term shows that there was an election, and reports whether it did.
+func (g *gate) excuse(term uint64) bool {
+	if g.open || g.term == 0 || term <= g.term {
+		return false
 	}
+	g.hold = min(g.hold, g.before)
+	return true
 }

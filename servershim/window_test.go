@@ -73,6 +73,54 @@ func TestWindowMeasuresOneRoundTripAtATime(t *testing.T) {
 	}
 }
 
+// F10: what stalls is not farther away.
+func TestWindowOfALostMemberDoesNotLearnStalls(t *testing.T) {
+	w := lanWindow()
+	now := start
+	sample := func(n int, rtt time.Duration) {
+		for range n {
+			w.sample(now, now.Add(rtt), false)
+			now = now.Add(max(rtt, 100*ms))
+		}
+	}
+	sample(50, ms)
+	w.lose()
+	for range 10 { // 750 ms of stall in each second
+		sample(1, 750*ms)
+		sample(2, ms)
+		if got := w.length(); got != 250*ms {
+			t.Fatalf("got a window of %v after stalls of a lost member, want 250 ms as when it was lost", got)
+		}
+	}
+	w.use()
+	sample(1, 750*ms)
+	if got := w.length(); got < 900*ms {
+		t.Errorf("got a window of %v of a member in use, want that it follows the round trip", got)
+	}
+	w.lose()
+	lost := w.length()
+	sample(40, ms)
+	if got := w.length(); got != 250*ms {
+		t.Errorf("got a window of %v after quick proofs, want 250 ms, not %v as when it was lost", got, lost)
+	}
+	w.use()
+	w.lose()
+	sample(4, 400*ms) // 1.6 s of them
+	if got := w.length(); got != 250*ms {
+		t.Errorf("got a window of %v when quick ones are only 1.6 s old, want 250 ms", got)
+	}
+	sample(8, 400*ms) // 4.8 s
+	if got := w.length(); got < 600*ms {
+		t.Errorf("got a window of %v when all proofs take 400 ms for long, want that it follows", got)
+	}
+	w.lose()
+	w.moved()
+	sample(1, 900*ms)
+	if got := w.length(); got < 900*ms {
+		t.Errorf("got a window of %v after the leader has moved, want that it follows at once", got)
+	}
+}
+
 // dumbWindow keeps all samples and computes the whole series in floats each time.
 type dumbWindow struct {
 	begins, ends []float64 // seconds
