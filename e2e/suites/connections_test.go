@@ -4,11 +4,17 @@ package suites
 
 import (
 	"net/netip"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
 
-func TestConnectionsOfAPeerAreCounted(t *testing.T) {
+func connectionOf(local, remote string) connection {
+	return connection{netip.MustParseAddrPort(local), netip.MustParseAddrPort(remote)}
+}
+
+func TestConnectionsThatHaveNotEndedAreListed(t *testing.T) {
 	const table = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100000A:094B 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1 0 100 0 0 10 0
    1: 0100000A:094B 0900000A:C350 01 00000000:00000000 00:00000000 00000000     0        0 2 1 0 20 4 30 10 -1
@@ -19,7 +25,19 @@ func TestConnectionsOfAPeerAreCounted(t *testing.T) {
    6: garbage
    7: x y 01 01
 `
-	if got := count(strings.NewReader(table), netip.MustParseAddr("10.0.0.9")); got != 3 {
-		t.Errorf("counted %d connections of 10.0.0.9; want 3: two established, one of them over IPv6, and one that only the peer has closed", got)
+	want := []connection{
+		connectionOf("10.0.0.1:2379", "10.0.0.9:50000"), connectionOf("10.0.0.1:2379", "10.0.0.9:50001"),
+		connectionOf("10.0.0.1:2379", "10.0.0.8:50003"), connectionOf("10.0.0.1:2379", "10.0.0.9:50004"),
+	}
+	if got := listed(strings.NewReader(table)); !reflect.DeepEqual(got, want) {
+		t.Errorf("listed %v;\nwant %v: established ones, also over IPv6, and one that only the peer has closed", got, want)
+	}
+}
+
+func TestConnectionsThatTheClientHasClosedAreOrphans(t *testing.T) {
+	both, lost := connectionOf("10.0.0.1:2379", "10.0.0.9:50000"), connectionOf("10.0.0.1:2379", "10.0.0.9:50001")
+	client := []connection{both.mirrored(), connectionOf("10.0.0.9:50001", "10.0.0.2:2379")}
+	if got := orphaned([]connection{both, lost}, client); !slices.Equal(got, []connection{lost}) {
+		t.Errorf("orphans are %v; want %v: of the other one the client has its end", got, lost)
 	}
 }

@@ -355,6 +355,7 @@ func (p *play) gather(ctx context.Context) (*Evidence, error) {
 	if ev.Upto, err = p.reference.Finish(ctx); err != nil {
 		return nil, err
 	}
+	orphans := p.orphans()
 	p.stopApps(ctx, ev)
 	if ev.History, err = workload.ReadHistoryFrom(ctx, p.writer, p.from); err != nil {
 		return nil, err
@@ -366,7 +367,7 @@ func (p *play) gather(ctx context.Context) (*Evidence, error) {
 		return nil, err
 	}
 	ev.Samples, ev.Reference = p.sampler.Stop(), p.reference.Events()
-	p.connected(ctx, ev)
+	p.connected(ctx, ev, orphans)
 	p.facts(ev)
 	return ev, nil
 }
@@ -414,16 +415,34 @@ func (p *play) facts(ev *Evidence) {
 	slices.SortStableFunc(ev.Marks, func(a, b report.Mark) int { return int(a.At - b.At) })
 }
 
+// orphans are, of each application, the connections that members still believe in though
+// it has closed them.
+func (p *play) orphans() map[string][]connection {
+	orphans := make(map[string][]connection)
+	for _, a := range []*Application{p.st.Ours, p.st.Control} {
+		var server []connection // before the client's: a new one is known to both
+		for _, m := range p.st.Cluster.Members() {
+			server = append(server, connectionsOf(m.Host(), a.Host.Addr())...)
+		}
+		orphans[a.Name] = orphaned(server, connections(a.Host))
+	}
+	return orphans
+}
+
 // connected counts, once all has had the time to end, the connections that members still
-// have from each application's host.
-func (p *play) connected(ctx context.Context, ev *Evidence) {
+// have from each application's host, but for those that were orphans before.
+func (p *play) connected(ctx context.Context, ev *Evidence, orphans map[string][]connection) {
 	deadline := time.Now().Add(disconnected)
 	for {
 		left := 0
 		for _, a := range []*Application{p.st.Ours, p.st.Control} {
 			n := 0
 			for _, m := range p.st.Cluster.Members() {
-				n += connections(m.Host(), a.Host.Addr())
+				for _, c := range connectionsOf(m.Host(), a.Host.Addr()) {
+					if !slices.Contains(orphans[a.Name], c) {
+						n++
+					}
+				}
 			}
 			ev.Connected[a.Name] = n
 			left += n
