@@ -272,29 +272,38 @@ func noStreamMoved(e *Evidence) []string {
 const share = 0.5
 
 // streamsSpread demands that at the end every member carries its share of our watch
-// streams, and that there are as many of them as at the start.
+// streams, and that each of them is open once.
 func streamsSpread(e *Evidence) []string {
-	carried := func(at time.Time) (all int, by map[string]int) {
-		by = make(map[string]int)
-		for _, a := range e.Ours.Attempts {
-			named := a.Watch != "" // those of recipes come and go
-			if named && a.Method == workload.MethodWatch && !a.Began.After(at) && (a.Ended.IsZero() || a.Ended.After(at)) {
-				by[a.Address]++
-				all++
-			}
+	before, after := e.watching(e.Ours.Load.Began.Add(time.Second)), e.watching(e.Ended)
+	var broken lines
+	all, by := 0, make(map[string]int)
+	for _, addresses := range after {
+		for _, address := range addresses {
+			by[address]++
+			all++
 		}
-		return all, by
 	}
-	before, _ := carried(e.Ours.Load.Began.Add(time.Second))
-	after, by := carried(e.Ended)
-	var broken []string
-	if before != after {
-		broken = append(broken, fmt.Sprintf("%d watch streams were open at the start and %d are at the end; want as many", before, after))
+	for _, name := range sorted(before) {
+		if n := len(after[name]); n != 1 {
+			broken.add("watch stream %s is open %d times in the end; want it once", name, n)
+		}
 	}
 	for _, m := range e.Members {
-		if even := float64(after) / float64(len(e.Members)); float64(by[m.Endpoint]) < share*even {
-			broken = append(broken, fmt.Sprintf("%s carries %d of %d watch streams in the end; want at least %.0f: its share comes back within the rebalance time", m.Name, by[m.Endpoint], after, share*even))
+		if even := float64(all) / float64(len(e.Members)); float64(by[m.Endpoint]) < share*even {
+			broken.add("%s carries %d of %d watch streams in the end; want at least %.0f: its share comes back within the rebalance time", m.Name, by[m.Endpoint], all, share*even)
 		}
 	}
 	return broken
+}
+
+// watching lists where each watch stream of ours that has a name is open at a moment. The
+// others are those of recipes, which come and go.
+func (e *Evidence) watching(at time.Time) map[string][]string {
+	open := make(map[string][]string)
+	for _, a := range e.Ours.Attempts {
+		if a.Method == workload.MethodWatch && a.Watch != "" && !a.Began.After(at) && (a.Ended.IsZero() || a.Ended.After(at)) {
+			open[a.Watch] = append(open[a.Watch], a.Address)
+		}
+	}
+	return open
 }

@@ -3,6 +3,7 @@
 package suites
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -88,19 +89,21 @@ func TestClaimsFindWhatIsPlanted(t *testing.T) {
 		}, ""},
 		{"never bad", leftOnceBad(time.Second), func(e *Evidence) { e.seen("m2", loadEnds, loadEnds, realetcd.Quorum) }, "never stopped serving"},
 
-		{"streams spread", streamsSpread, func(e *Evidence) {
-			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Watch: "ours", Address: address("m2"), Began: at(healedAt)},
-				workload.Attempt{Method: workload.MethodWatch, Watch: "ours", Address: address("m1"), Began: at(loadBegins), Ended: at(healedAt)})
-		}, ""},
-		{"a member got none back", streamsSpread, func(*Evidence) {}, "m2 carries 0 of"},
-		{"a stream more", streamsSpread, func(e *Evidence) {
-			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Watch: "ours", Address: address("m2"), Began: at(healedAt)})
-		}, "open at the start"},
-		{"a recipe's stream more", streamsSpread, func(e *Evidence) {
-			e.Ours.Attempts = append(e.Ours.Attempts,
-				workload.Attempt{Method: workload.MethodWatch, Watch: "ours", Address: address("m2"), Began: at(healedAt)},
-				workload.Attempt{Method: workload.MethodWatch, Watch: "ours", Address: address("m1"), Began: at(loadBegins), Ended: at(healedAt)},
-				workload.Attempt{Method: workload.MethodWatch, Address: address("m1"), Began: at(healedAt)})
+		{"streams spread", streamsSpread, func(e *Evidence) { e.watches("m2", "m1", "m3") }, ""},
+		{"a member got none back", streamsSpread, func(e *Evidence) { e.watches("m1", "m1", "m3") }, "m2 carries 0 of 3"},
+		{"a stream twice", streamsSpread, func(e *Evidence) {
+			e.watches("m2", "m1", "m3")
+			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Watch: "w0", Address: address("m2"), Began: at(healedAt)})
+		}, "w0 is open 2 times"},
+		{"a stream less", streamsSpread, func(e *Evidence) {
+			e.watches("m2", "m1", "m3", "m1")
+			e.Ours.Attempts[len(e.Ours.Attempts)-1].Ended = at(healedAt)
+		}, "w3 is open 0 times"},
+		{"a stream of later, and a recipe's", streamsSpread, func(e *Evidence) {
+			e.watches("m2", "m1", "m3")
+			for _, name := range []string{"late", ""} {
+				e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Watch: name, Address: address("m1"), Began: at(healedAt)})
+			}
 		}, ""},
 
 		{"learner used in time", learnerUnused, func(e *Evidence) { e.learner("m3", 0) }, ""},
@@ -120,6 +123,14 @@ func TestClaimsFindWhatIsPlanted(t *testing.T) {
 				t.Errorf("violations %q; want one with %q", got, c.want)
 			}
 		})
+	}
+}
+
+// watches has our watch streams, each on its member from the start.
+func (e *Evidence) watches(members ...string) {
+	e.Ours.Attempts = nil
+	for i, m := range members {
+		e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Watch: fmt.Sprint("w", i), Address: address(m), Began: at(loadBegins)})
 	}
 }
 

@@ -25,7 +25,7 @@ func (l lines) join(by string, most int) string {
 	return strings.Join(l, by)
 }
 
-func sorted(m map[string]int) []string { return slices.Sorted(maps.Keys(m)) }
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // shown prints a duration for people.
 func shown(d time.Duration) string {

@@ -30,8 +30,9 @@ const (
 	// steady is how long both loads run before the first step.
 	steady = 1500 * time.Millisecond
 	// catchUp is how long the end may take: watches deliver what was written,
-	// applications close and write their records, the history is read.
-	catchUp = 30 * time.Second
+	// applications close and write their records, the history is read. Records of hundreds
+	// of watchers take their time on a busy machine.
+	catchUp = 90 * time.Second
 	// setUp bounds the start of the cluster and of the applications.
 	setUp = 90 * time.Second
 	// eventEvery is how often the reference writes.
