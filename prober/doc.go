@@ -28,6 +28,10 @@
 // linearizable read. A shim that is gone, that speaks for another member, or that
 // never existed is no evidence against its member.
 //
+// Before its word condemns, a shim is asked once more: one whose member proves its quorum
+// again pushes nothing until it serves. A member that only settles is not condemned, and
+// one that catches up with its log only when that alone has lasted for Config.Hold.
+//
 // A condemned endpoint returns at once when its shim says SERVING and the path
 // answers. Without a shim it takes three linearizable reads in a row; a health service
 // that says SERVING, or a connection that works, is not enough. What was condemned
