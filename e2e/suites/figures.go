@@ -25,6 +25,7 @@ type call struct {
 	from, to time.Time
 	failed   bool // with an error that does not leave the outcome of a mutation open
 	unknown  bool // with one that does
+	err      string
 	gaveUp   bool // the caller's own deadline ended it
 	handover bool // refused for certain by a leader that was handing over: nobody else would have served it
 }
@@ -36,6 +37,7 @@ func (c call) took() time.Duration { return c.to.Sub(c.from) }
 func calls(rec app.Record, after time.Time) []call {
 	var cs []call
 	file := func(c call, err string) {
+		c.err = err
 		c.gaveUp = strings.Contains(err, context.DeadlineExceeded.Error())
 		c.handover = app.ProposalDropped(err)
 		if cutShort := err != "" && c.to.After(rec.Load.Ended); !c.to.Before(after) && !cutShort {

@@ -134,20 +134,18 @@ func (v *Verdict) note(format string, args ...any) {
 func (e *Evidence) served() []string {
 	var bad lines
 	t := truthOf(e.Samples)
-	n, failed, first := make(map[string]int), make(map[string]int), make(map[string]call)
+	n, failed := make(map[string]int), make(map[string][]call)
 	for _, c := range calls(e.Ours, e.Ours.Load.Began) {
 		n[c.class]++
 		tooSoon := c.gaveUp && c.took() < patience+e.Scenario.Budget.Calls
-		if !c.failed || c.handover || tooSoon || !t.servable(e.Hurts, c.from, c.to) {
-			continue
-		}
-		if failed[c.class]++; failed[c.class] == 1 {
-			first[c.class] = c
+		if c.failed && !c.handover && !tooSoon && t.servable(e.Hurts, c.from, c.to) {
+			failed[c.class] = append(failed[c.class], c)
 		}
 	}
 	for _, class := range sorted(failed) {
-		bad.add("%d of %d %ss failed while another member served, the first from %s to %s; errors: %s", failed[class], n[class], class,
-			e.clock(first[class].from), e.clock(first[class].to), e.errors(class))
+		first := failed[class][0]
+		bad.add("%d of %d %ss failed while another member served, the first from %s to %s; errors: %s", len(failed[class]), n[class], class,
+			e.clock(first.from), e.clock(first.to), errorsOf(failed[class]))
 	}
 	return bad
 }
@@ -156,20 +154,15 @@ func (e *Evidence) served() []string {
 // could say that it was not helped.
 const patience = 500 * time.Millisecond
 
-// errors are those of a class of calls of ours, with how often each was seen.
-func (e *Evidence) errors(class string) string {
+// errorsOf are those of failed calls, with how often each was seen.
+func errorsOf(failed []call) string {
 	n := make(map[string]int)
-	for _, f := range e.Ours.Failures {
-		if f.Class == class || class == "txn" {
-			n[f.Err.Error()]++
-		}
+	for _, c := range failed {
+		n[c.err]++
 	}
 	var text lines
 	for _, err := range sorted(n) {
 		text.add("%d times %q", n[err], err)
-	}
-	if len(text) == 0 {
-		return "not filed"
 	}
 	return text.join(", ", 3)
 }
