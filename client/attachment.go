@@ -42,6 +42,9 @@ type Attachment struct {
 	// vanished holds the endpoints that were given up as unreachable. The
 	// prober's loop owns it.
 	vanished map[string]bool
+	// told is what the verdicts were when the picker and the loop were last told of
+	// them. The prober's loop owns it.
+	told news
 
 	// main is the connection to all endpoints, once it is known.
 	main atomic.Pointer[grpc.ClientConn]
@@ -232,6 +235,11 @@ func (a *Attachment) onVerdicts(s *prober.Snapshot) {
 			a.hub.Reconnect(v.Address)
 		}
 	}
+	n := news{grades, s.Term, s.Leader}
+	if n.same(a.told) {
+		return // a reason changed: on a member that is slow several times a second
+	}
+	a.told = n
 	a.hub.SetGrades(grades)
 	a.signal()
 }
