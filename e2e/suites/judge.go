@@ -30,6 +30,9 @@ type Verdict struct {
 	Violations   []string // of ours
 	Notes        []string
 	Illustration []byte // HTML of a history of ours without an order; nil: there is none
+	// Luck says of a void scenario that neither client is the reason: the machine was
+	// late, or the cluster took long to find a leader. Played again it may tell.
+	Luck bool
 }
 
 // Judge decides. It changes nothing.
@@ -47,6 +50,7 @@ func (e *Evidence) Judge() (v Verdict) {
 	control := e.consistent("control", e.Control)
 	v.remark(e, control)
 	if len(v.Violations) == 0 && len(timing) > 0 && e.Lateness.Worst > lateMost {
+		v.Luck = true
 		v.Status, v.Reason = report.Void, fmt.Sprintf("the machine was late by up to %s: it tells nothing about who was in time", shown(e.Lateness.Worst))
 		for _, line := range timing {
 			v.note("in doubt: %s", line)
@@ -55,6 +59,7 @@ func (e *Evidence) Judge() (v Verdict) {
 	}
 	v.Violations = append(v.Violations, timing...)
 	v.Status, v.Reason = e.status(v.Violations, ours)
+	v.Luck = v.Status == report.Void && (e.Lateness.Worst > lateMost || e.still() > e.stillMost())
 	return v
 }
 

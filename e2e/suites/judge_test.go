@@ -195,6 +195,41 @@ func TestJudgeCatchesWhatIsPlanted(t *testing.T) {
 	}
 }
 
+// A scenario may only be played again where neither client is the reason that it is void.
+func TestJudgeCallsBadLuckWhatNeitherClientCanHelp(t *testing.T) {
+	idle := func(e *Evidence) {
+		for i, ev := range e.Reference {
+			e.Control.Load.Watches[1].Events[i].At = ev.At
+		}
+	}
+	for _, row := range []struct {
+		name  string
+		plant func(*Evidence)
+		want  report.Status
+		luck  bool
+	}{
+		{"sound", func(*Evidence) {}, report.Passed, false},
+		{"sound on a late machine", func(e *Evidence) { e.Lateness.Worst = time.Second }, report.Passed, false},
+		{"the control suffers nothing", idle, report.Void, false},
+		{"the control suffers nothing on a late machine", func(e *Evidence) { idle(e); e.Lateness.Worst = time.Second }, report.Void, true},
+		{"a claim about time fails on a late machine", func(e *Evidence) {
+			e.Lateness.Worst, e.Scenario.Timing = time.Second, func(*Evidence) []string { return []string{"too late"} }
+		}, report.Void, true},
+		{"a claim about time fails", func(e *Evidence) { e.Scenario.Timing = func(*Evidence) []string { return []string{"too late"} } }, report.Failed, false},
+		{"another claim fails on a late machine", func(e *Evidence) {
+			e.Lateness.Worst, e.Scenario.Judge = time.Second, func(*Evidence) []string { return []string{"not so"} }
+		}, report.Failed, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			e := sound()
+			row.plant(e)
+			if v := e.Judge(); v.Status != row.want || v.Luck != row.luck {
+				t.Errorf("judged %s (%s), bad luck %v; want %s, %v", v.Status, v.Reason, v.Luck, row.want, row.luck)
+			}
+		})
+	}
+}
+
 // Each row is unusual and no violation.
 func TestJudgePassesWhatIsNobodysFault(t *testing.T) {
 	for _, row := range []struct {

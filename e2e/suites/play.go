@@ -40,7 +40,7 @@ const (
 	// sampleEvery is how often every member is asked what it is.
 	sampleEvery = 100 * time.Millisecond
 	// disconnected is how long members may take to see that an application is gone.
-	disconnected = 2 * time.Second
+	disconnected = 5 * time.Second
 )
 
 // play is one scenario being played. The goroutine of Run owns it.

@@ -46,7 +46,7 @@ type Progress struct {
 	Scenario string
 	At       time.Duration // since its begin
 	Text     string
-	Again    bool // the machine was too late to tell, and the scenario is played once more
+	Again    bool // it was void by bad luck, and the scenario is played once more
 }
 
 // tell hands on what happened, if anybody wants to know.
@@ -63,16 +63,17 @@ func Register() {
 }
 
 // Run plays a scenario and judges it. What stops it from being played is in the report
-// (Broken, Skipped); an error means that ctx ended. Where all that is in doubt is about
-// time and the machine was late, the scenario is played again, three times at most.
+// (Broken, Skipped); an error means that ctx ended. One that is void by bad
+// luck (Verdict.Luck) is played again, three times at most altogether.
 func Run(ctx context.Context, sc Scenario, opts Options) (report.Scenario, error) {
 	if sc.Endless {
-		return runSegments(ctx, sc, opts, again(run))
+		return runSegments(ctx, sc, opts, again(once))
 	}
-	return again(run)(ctx, sc, opts)
+	return again(once)(ctx, sc, opts)
 }
 
-func run(ctx context.Context, sc Scenario, opts Options) (r report.Scenario, err error) {
+// once plays a scenario once. luck is that of the verdict.
+func once(ctx context.Context, sc Scenario, opts Options) (r report.Scenario, luck bool, err error) {
 	sc = sc.with(opts)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -89,22 +90,22 @@ func run(ctx context.Context, sc Scenario, opts Options) (r report.Scenario, err
 	defer p.close()
 	ev, err := p.play(ctx)
 	if ctx.Err() != nil {
-		return r, context.Cause(ctx)
+		return r, false, context.Cause(ctx)
 	}
 	var unavailable *nethosts.UnavailableError
 	switch {
 	case errors.As(err, &unavailable):
 		r.Status, r.Reason = report.Skipped, unavailable.Error()
-		return r, nil
+		return r, false, nil
 	case err != nil:
 		r.Status, r.Reason = report.Broken, err.Error()
 		r.Files = p.keep(nil)
-		return r, nil
+		return r, false, nil
 	}
 	v := ev.Judge()
 	r = ev.Report(v)
 	if v.Status != report.Passed {
 		r.Files = p.keep(v.Illustration)
 	}
-	return r, nil
+	return r, v.Luck, nil
 }
