@@ -79,7 +79,7 @@ func TestMembersThatAreSlowTogetherAreNotLeft(t *testing.T) {
 				inBubble(t, fakeetcd.Options{Shim: shim}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
 					l := startLoad(t, c, cli, 30)
 					var so []string
-					for _, ms := range []time.Duration{2000, 3000, 2500, 0} {
+					for _, ms := range []time.Duration{2200, 3000, 2500, 0} {
 						slow(c, ms*time.Millisecond)
 						for _, m := range c.Members() {
 							so = grades(cli, m.Address, 2500*time.Millisecond, so)

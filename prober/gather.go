@@ -316,6 +316,9 @@ func (g *gather) proofDue(now time.Time) (time.Time, bool) {
 		return g.proving.Add(g.t.proofEvery), true
 	case !p.failing.IsZero(), !g.outed.IsZero() && !reported, g.ev.check.answer == answerNoLeader:
 		return g.proving.Add(g.t.proofRetry), true
+	case g.asked && !g.outed.IsZero() && !g.pressing:
+		// Its return depends on proofs, and each of them has another one asked for.
+		return g.proving.Add(g.t.proofRetry), true
 	case g.asked:
 		return g.proving.Add(g.t.demand), true
 	case !reported && g.ev.check.answer != answerLearner:
@@ -521,7 +524,7 @@ func (g *gather) compare(now time.Time, out []order) []order {
 func (g *gather) out(yes bool, now time.Time) {
 	switch {
 	case !yes:
-		g.outed = time.Time{}
+		g.outed, g.failedIn = time.Time{}, 0
 	case g.outed.IsZero():
 		g.outed = now
 		g.ev.proof.run = 0

@@ -244,9 +244,14 @@ func (j *judge) grade(st *standing, s sight, rest []sight, now time.Time, r *rul
 // than the cause.
 func (j *judge) condemned(st *standing, s sight, rest []sight, now time.Time, r *ruling) bool {
 	c := s.c
-	if st.otherGood.IsZero() || c.reason == ReasonSettling {
+	if st.otherGood.IsZero() {
+		return false
+	}
+	if until := c.proven.Add(j.t.first); c.reason == ReasonSettling && now.Before(until) {
 		// One that settles proves its quorum all the while, and takes back nothing that it
-		// carries by waiting: only a relapse, which is the same stretch, condemns it.
+		// carries by waiting: only a relapse, which is the same stretch, condemns it; or a
+		// proof that is getting old, whatever the shim goes on saying.
+		r.wake = soonest(r.wake, until)
 		return false
 	}
 	fresh := false

@@ -201,10 +201,12 @@ func TestJudgeLeavesStreamsOnAMemberThatOnlySettles(t *testing.T) {
 	c.set("all", isGood)
 	c.run(time.Second)
 	stretch := c.now
+	proven := func(c *condition) { c.proven = stretch.Add(10 * time.Second) }
 	c.set("a", because("no-quorum"))
 	c.run(200 * ms)
 	c.set("a", because("settling"))
 	c.seen[0].c.since, c.seen[0].c.from = stretch, stretch
+	proven(c.seen[0].c)
 	c.run(10 * time.Second)
 	c.want("a:suspect b:healthy", "it proves its quorum while it settles: leaving it helps nobody")
 	c.set("a", because("no-quorum"))
@@ -214,6 +216,20 @@ func TestJudgeLeavesStreamsOnAMemberThatOnlySettles(t *testing.T) {
 	c.set("a", because("settling"))
 	c.run(time.Second)
 	c.want("a:unhealthy b:healthy", "one that was condemned returns when it is good")
+}
+
+// A shim that says settling for ever counts proofs of which there are none.
+func TestJudgeBelievesSettlingOnlyWhileProofsComplete(t *testing.T) {
+	c := newCourt(t, "a", "b")
+	c.set("all", isGood)
+	c.run(time.Second)
+	proven := c.now
+	c.set("a", because("settling", c.now))
+	c.seen[0].c.proven = proven
+	c.run(900 * ms)
+	c.want("a:suspect b:healthy", "the last proof is 0.9 s old")
+	c.run(200 * ms)
+	c.want("a:unhealthy b:healthy", "the last proof is more than 1 s old")
 }
 
 // because makes a report say that, in a stretch of bad evidence that began then.
@@ -257,6 +273,7 @@ func TestJudgeWaitsForAMemberThatCatchesUp(t *testing.T) {
 	c.run(290 * ms)
 	c.want("a:suspect b:healthy", "under load it is behind for a moment; what it was before does not count")
 	c.set("a", because("settling", stretch))
+	c.seen[0].c.proven = c.now
 	c.run(290 * ms)
 	c.set("a", because("catching-up", stretch))
 	c.run(290 * ms)
