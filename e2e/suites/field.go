@@ -216,9 +216,10 @@ func stopAll(ctx context.Context, st *Stage, d time.Duration) error {
 	return errors.Join(sleep(ctx, d), thaw())
 }
 
-// allLate makes the answers of all members late, and nothing else.
+// allLate makes the answers of all members late, and nothing else. Calls with less patience
+// than that fail on any member; but no stream may move, for it would be no better off.
 func allLate() Scenario {
-	late := Fault{Name: "answers-late", Effect: Spares, Clients: true, Inflict: func(_ context.Context, st *Stage, _ *realetcd.Member) (lifter, error) {
+	late := Fault{Name: "answers-late", Effect: Slows, Clients: true, Everybody: true, Inflict: func(_ context.Context, st *Stage, _ *realetcd.Member) (lifter, error) {
 		var fs []nethosts.Flow
 		for _, host := range st.Clients() {
 			for _, m := range st.Cluster.Members() {
