@@ -34,13 +34,14 @@ func TestWallClockOfASteppedProgramStepsAndItsMonotonicClockDoesNot(t *testing.T
 		if _, err := fmt.Sscan(string(out), &wall, &mono, &timer); err != nil {
 			t.Fatalf("reading %q: %v", out, err)
 		}
-		if off := (wall - step).Abs(); off > 100*time.Millisecond {
-			t.Errorf("stepped by %v the wall clock went %v, want the step", step, wall)
+		// What passed meanwhile is in both: a busy machine may stop the program there.
+		if off := (wall - mono - step).Abs(); off > 20*time.Millisecond {
+			t.Errorf("stepped by %v the wall clock went %v and the monotonic one %v, want the step between them", step, wall, mono)
 		}
-		if mono < 0 || mono > 100*time.Millisecond {
+		if mono < 0 || mono > 500*time.Millisecond {
 			t.Errorf("stepped by %v the monotonic clock went %v, want it untouched", step, mono)
 		}
-		if timer < 50*time.Millisecond || timer > time.Second {
+		if timer < 50*time.Millisecond || timer > 10*time.Second {
 			t.Errorf("after a step by %v a timer of 50ms took %v, want timers untouched", step, timer)
 		}
 	}

@@ -111,6 +111,29 @@ func TestSignalsReachTheHarnessOnce(t *testing.T) {
 	}
 }
 
+// A command that hangs must not make a harness that cannot be interrupted.
+func TestSignalEndsAHarnessThatIsStillPreparing(t *testing.T) {
+	bin := t.TempDir()
+	if err := os.WriteFile(bin+"/nft", []byte("#!/bin/sh\ntouch "+bin+"/hangs\nexec sleep 1000\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd, out := trial(t, "lab", func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH")) })
+	awaitFile(t, bin+"/hangs")
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan int, 1)
+	go func() { ended <- status(cmd) }()
+	select {
+	case got := <-ended:
+		if text := remainder(out); got != 2 || !strings.Contains(text, "terminated while the new namespaces were prepared") {
+			t.Errorf("exit status %d, %q; want 2 and what has ended it", got, text)
+		}
+	case <-time.After(15 * time.Second):
+		t.Fatal("it does not end")
+	}
+}
+
 func TestOrphansAreBuriedAndOwnChildrenAreNotStolen(t *testing.T) {
 	cmd, out := trial(t, "orphan", nil)
 	if got := status(cmd); got != 0 {

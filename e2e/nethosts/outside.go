@@ -136,10 +136,22 @@ func attributes(flags uintptr) *syscall.SysProcAttr {
 	return a
 }
 
-// prepared waits for init's report: what is missing, in JSON.
+// prepared waits for init's report: what is missing, in JSON. A signal that asks to end
+// is not handed on yet: it ends the wait, however long a command of init's hangs.
 func (o *outer) prepared(report *os.File) error {
 	defer report.Close()
-	text, err := io.ReadAll(report)
+	var text []byte
+	var err error
+	read := make(chan struct{})
+	go func() { // ends with init
+		defer close(read)
+		text, err = io.ReadAll(report)
+	}()
+	select {
+	case <-read:
+	case s := <-o.signals:
+		return fmt.Errorf("nethosts: %v while the new namespaces were prepared", s)
+	}
 	if err != nil {
 		return fmt.Errorf("nethosts: report of the new namespaces: %w", err)
 	}

@@ -234,7 +234,7 @@ func (p *Process) Stop(ctx context.Context) error {
 	p.ask(syscall.SIGTERM)
 	p.signal(p.Pid(), syscall.SIGTERM)
 	if p.Frozen() {
-		if err := p.Thaw(); err != nil {
+		if err := p.Thaw(); err != nil && !errors.Is(err, errEnded) { // by itself, just now
 			return err
 		}
 	}

@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"net"
 	"os"
+	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
@@ -87,6 +89,18 @@ func TestStopAsksThenKills(t *testing.T) {
 	}
 	if err := crash.Err(); err == nil || !strings.Contains(err.Error(), "exit status 7") {
 		t.Errorf("Err() = %v after a stop that went wrong, want its status", err)
+	}
+}
+
+func TestStopOfAFrozenProcessThatEndsMeanwhileIsNoError(t *testing.T) {
+	done := make(chan struct{})
+	close(done)
+	p := &Process{
+		host: &Host{name: "m1"}, name: "p", cmd: &exec.Cmd{Process: &os.Process{Pid: math.MaxInt32}}, done: done,
+		frozen: true, ended: true, // as between its end and the news of it
+	}
+	if err := p.Stop(t.Context()); err != nil {
+		t.Errorf("Stop = %v, want nil: it is gone, as wanted", err)
 	}
 }
 

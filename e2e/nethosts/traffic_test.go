@@ -97,6 +97,17 @@ func mustPing(t *testing.T, c net.Conn, why string) time.Duration {
 	return rtt
 }
 
+// quickestPing is the best round trip of many, or the first that is good enough: what
+// a busy machine adds is not the line's.
+func quickestPing(t *testing.T, c net.Conn, enough time.Duration) time.Duration {
+	t.Helper()
+	best := time.Hour
+	for i := 0; i < 30 && best > enough; i++ {
+		best = min(best, mustPing(t, c, "it is no cut"))
+	}
+	return best
+}
+
 func mustBeMute(t *testing.T, c net.Conn, why string) {
 	t.Helper()
 	if rtt, err := ping(c, 300*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -187,8 +198,8 @@ func TestFaultsComposeAndHealLiftsAll(t *testing.T) {
 	}
 	fresh := dial(t, hosts[1], address)
 	mustPing(t, fresh, "all is healed")
-	if rtt := mustPing(t, fresh, "all is healed"); rtt > 15*time.Millisecond {
-		t.Errorf("round trip of %v after Heal, want no delay", rtt)
+	if rtt := quickestPing(t, fresh, 15*time.Millisecond); rtt > 15*time.Millisecond {
+		t.Errorf("round trip of %v at best after Heal, want no delay", rtt)
 	}
 	if err := one.Lift(); err != nil {
 		t.Errorf("second Lift: %v", err)
@@ -204,15 +215,12 @@ func TestDelayIsExactAndThroughputUsable(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustPing(t, c, "a delay is no loss")
-	best := time.Hour
-	for range 10 {
-		rtt := mustPing(t, c, "a delay is no loss")
-		if best = min(best, rtt); rtt < 100*time.Millisecond {
-			t.Errorf("round trip of %v under 50 ms each way, want 100 ms", rtt)
-		}
+	best := quickestPing(t, c, 110*time.Millisecond)
+	for range 5 {
+		best = min(best, mustPing(t, c, "a delay is no loss"))
 	}
-	if best > 110*time.Millisecond {
-		t.Errorf("best round trip of 10 is %v under 50 ms each way, want 100 ms", best)
+	if best < 100*time.Millisecond || best > 110*time.Millisecond {
+		t.Errorf("best round trip is %v under 50 ms each way, want 100 ms", best)
 	}
 	delayed := throughput(t, c, 16<<20)
 	t.Logf("round trip %v; %.0f MB/s without, %.0f MB/s with it", best, plain, delayed)
@@ -249,7 +257,10 @@ func TestRateIsWhatALineCarries(t *testing.T) {
 	if _, err := l.Rate(1_000_000, Flow{From: hosts[1], To: hosts[0]}); err != nil {
 		t.Fatal(err)
 	}
-	got := throughput(t, c, 2<<20)
+	var got float64
+	for i := 0; i < 4 && got < 0.6; i++ { // a busy machine may be slower than the line
+		got = throughput(t, c, 1<<20)
+	}
 	t.Logf("%.2f MB/s", got)
 	if got < 0.6 || got > 1.1 {
 		t.Errorf("%.2f MB/s at a rate of 1 MB/s", got)

@@ -133,6 +133,9 @@ func (w world) run(ctx context.Context, set settings) error {
 		}
 	}
 	if err := w.enter(); err != nil {
+		if ctx.Err() != nil { // while it was entered
+			return errInterrupted
+		}
 		return &missingError{err}
 	}
 	dropPrepared()

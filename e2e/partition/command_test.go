@@ -80,6 +80,15 @@ func TestMissingLabIsToldWithItsOwnStatus(t *testing.T) {
 	}
 }
 
+func TestCtrlCWhileTheLabIsEnteredIsNoMissingLab(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, complaint, status := callWithin(ctx, t, world{enter: func() error { cancel(); return errors.New("interrupted") }}, "run")
+	if status != statusInterrupted || complaint != "" {
+		t.Errorf("status %d, %q; want status %d and no complaint", status, complaint, statusInterrupted)
+	}
+}
+
 func TestServerThatCannotBeBuiltIsMissing(t *testing.T) {
 	from := &shelf{fail: map[string]error{"": errors.New("no Go tool")}}
 	_, complaint, status := call(t, world{servers: from, enter: noLab(t)}, "run")

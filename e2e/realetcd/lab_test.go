@@ -22,12 +22,24 @@ import (
 	"github.com/quorumwise/quorumwise/e2e/nethosts"
 )
 
-// within is a context that the steps of a test share.
+// within is a context that the steps of a test share. The server is there before their
+// time begins.
 func within(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
+	built(t, "")
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// built is the server of a version. A machine that has not got it yet compiles it for
+// minutes.
+func built(t *testing.T, version string) (path string) {
+	t.Helper()
+	nethosts.Need(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	defer cancel()
+	return must1(Build(ctx, version))(t)
 }
 
 // started is a cluster for one test, in a lab of its own.
@@ -220,9 +232,8 @@ func TestMembersAreAddedPromotedAndReplaced(t *testing.T) {
 
 func TestMembersAreUpgradedToTheNextMinorVersion(t *testing.T) {
 	t.Parallel()
+	before, after := built(t, "3.6"), built(t, "3.7")
 	ctx := within(t, 60*time.Second)
-	nethosts.Need(t)
-	before, after := must1(Build(ctx, "3.6"))(t), must1(Build(ctx, "3.7"))(t)
 	c := started(ctx, t, Config{Binary: before, Shim: ShimSidecar})
 	write(ctx, t, c, "k", "before")
 	must(t, c.RollingRestart(ctx, after, 200*time.Millisecond))
@@ -241,10 +252,10 @@ func TestMembersAreUpgradedToTheNextMinorVersion(t *testing.T) {
 // Every minor version starts with every flag that we give it.
 func TestOldestVersionTakesAllSettings(t *testing.T) {
 	t.Parallel()
+	oldest := built(t, "3.5")
 	ctx := within(t, 60*time.Second)
-	nethosts.Need(t)
 	c := started(ctx, t, Config{
-		Members: 1, Binary: must1(Build(ctx, "3.5"))(t), QuotaBytes: 16 << 20, SnapshotCount: 100,
+		Members: 1, Binary: oldest, QuotaBytes: 16 << 20, SnapshotCount: 100,
 		Args: []string{"--watch-progress-notify-interval=1s", "--max-txn-ops=64"},
 	})
 	m := c.Members()[0]
