@@ -521,10 +521,12 @@ func (g *gather) compare(now time.Time, out []order) []order {
 
 // out says whether somebody holds the endpoint condemned. Its return may depend on proofs,
 // which are counted from then on.
+// Told again and again, it changes nothing.
 func (g *gather) out(yes bool, now time.Time) {
 	switch {
-	case !yes:
+	case !yes && !g.outed.IsZero():
 		g.outed, g.failedIn = time.Time{}, 0
+	case !yes:
 	case g.outed.IsZero():
 		g.outed = now
 		g.ev.proof.run = 0
