@@ -58,14 +58,11 @@ func SteppedBinary(ctx context.Context, pkg, cacheDir string) (string, error) {
 	if err != nil {
 		return "", noStep(err.Error())
 	}
-	if err := os.MkdirAll(cacheDir, 0o755); err != nil {
-		return "", fmt.Errorf("nethosts: a program with a stepped clock: %w", err)
-	}
-	work, err := os.MkdirTemp(cacheDir, "build-")
+	work, remove, err := workDirectory(cacheDir)
 	if err != nil {
 		return "", fmt.Errorf("nethosts: a program with a stepped clock: %w", err)
 	}
-	defer os.RemoveAll(work)
+	defer remove()
 	// Builds at once do not meet: each writes elsewhere and renames.
 	built := filepath.Join(work, "program")
 	if err := buildStepped(ctx, pkg, built, work, overlay); err != nil {
@@ -76,6 +73,40 @@ func SteppedBinary(ctx context.Context, pkg, cacheDir string) (string, error) {
 		return "", fmt.Errorf("nethosts: a program with a stepped clock: %w", err)
 	}
 	return path, nil
+}
+
+// workPrefix begins the name of every directory that something is built in.
+const workPrefix = "build-"
+
+// workDirectory makes a directory in cacheDir for one build. Its lock says that the
+// build lives: directories without one are left of builds that were killed, and go.
+func workDirectory(cacheDir string) (dir string, remove func(), err error) {
+	if err := os.MkdirAll(cacheDir, 0o755); err != nil {
+		return "", nil, err
+	}
+	dead, err := filepath.Glob(filepath.Join(cacheDir, workPrefix+"*"))
+	if err != nil {
+		return "", nil, err
+	}
+	for _, old := range dead {
+		if lock, _ := lockDirectory(old); lock != nil { // what cannot be locked stays
+			_ = os.RemoveAll(old)
+			lock.Close()
+		}
+	}
+	for {
+		if dir, err = os.MkdirTemp(cacheDir, workPrefix); err != nil {
+			return "", nil, err
+		}
+		lock, err := lockDirectory(dir)
+		if err != nil {
+			return "", nil, errors.Join(err, os.Remove(dir))
+		}
+		if lock != nil {
+			return dir, func() { _ = os.RemoveAll(dir); lock.Close() }, nil
+		}
+		// Another build took it for a dead one before it had its lock: once more.
+	}
 }
 
 func noStep(why string) error {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -91,6 +92,37 @@ func TestRuntimeThatIsNotAsExpectedIsToldSo(t *testing.T) {
 	}
 	if _, err := stepOverlay(root, "/go", "riscv64"); err == nil || !strings.Contains(err.Error(), "riscv64") {
 		t.Errorf("got %v, want an error that names the architecture", err)
+	}
+}
+
+// Ctrl-C in the middle of a build kills it.
+func TestWhatKilledBuildsHaveLeftGoesWithTheNext(t *testing.T) {
+	cache := filepath.Join(t.TempDir(), "cache")
+	alive, remove, err := workDirectory(cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := filepath.Join(cache, workPrefix+"dead")
+	if err := os.MkdirAll(filepath.Join(dead, "program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	kept := filepath.Join(cache, "stepped-stepclock-1234")
+	if err := os.WriteFile(kept, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	mine, removeMine, err := workDirectory(cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{alive: true, dead: false, kept: true, mine: true} {
+		if _, err := os.Stat(path); (err == nil) != want {
+			t.Errorf("%s is there: %v, want %v", path, err == nil, want)
+		}
+	}
+	remove()
+	removeMine()
+	if left, err := os.ReadDir(cache); len(left) != 1 || err != nil {
+		t.Errorf("in the end there are %v, %v; want only the program", left, err)
 	}
 }
 
