@@ -95,6 +95,8 @@ func newRun(w world) *cobra.Command {
 		Short: "Play scenarios; without a pattern the quick ones, one for each mechanism",
 		Long: "Plays the scenarios that fit any of the patterns, in the order of the list; without\n" +
 			"a pattern the quick ones, one for each mechanism.\n\n" + patternHelp + "\n\n" +
+			"A scenario that only shows that this machine was late is played again, twice at most;\n" +
+			"it says so.\n\n" +
 			"Ctrl-C ends it with a report of what was played; nothing is left behind.",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, patterns []string) error {

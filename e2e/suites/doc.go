@@ -25,10 +25,14 @@
 // hosts alike.
 //
 // Everything that the judge decides from is an [Evidence]; a scenario with claims of its own
-// adds a pure function of it (Scenario.Judge). Lists are registered in [All].
+// adds a pure function of it (Scenario.Judge; Scenario.Timing for claims about time). Lists are
+// registered in [All].
 //
 // The void rule: a scenario in which the control suffers nothing has shown nothing and counts
-// as failed, unless it says Unharmed (then ours may move nothing either) or Open.
+// as failed, unless it says Unharmed (then ours may move nothing either) or Open. Void is
+// also a scenario in which only time is in doubt, on a machine that was itself late. What
+// is void by such bad luck is played again, three times at most; what ours did wrong is a
+// violation the first time, however late the machine was.
 //
 // Scenarios may run at the same time in one process: nothing here is shared but the
 // machine.
