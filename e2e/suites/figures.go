@@ -259,12 +259,15 @@ func (e *Evidence) member(endpoint string) string {
 	return e.Members[i].Name
 }
 
-// election is how long the first fault left the others without a leader.
+// election is the longest time for which a fault left the others without a leader. One that
+// hits all members leaves no others.
 func (e *Evidence) election() time.Duration {
 	var longest time.Duration
 	t := truthOf(e.Samples)
 	for _, h := range e.Hurts {
-		longest = max(longest, t.election(h, e.Hurts))
+		if e.elsewhere(h) {
+			longest = max(longest, t.election(h, e.Hurts))
+		}
 	}
 	return longest
 }

@@ -117,3 +117,19 @@ func TestCallIsServableByAMemberInReach(t *testing.T) {
 		})
 	}
 }
+
+func TestFaultOfAllMembersCausesNoElection(t *testing.T) {
+	e := sound()
+	e.seen("m1", cutAt, cutAt+time.Second, realetcd.NoLeader)
+	e.seen("m3", cutAt, cutAt+time.Second, realetcd.NoLeader)
+	if got := e.election(); got != time.Second {
+		t.Errorf("the others had no leader for %v, want 1s", got)
+	}
+	e.Hurts = nil
+	for _, m := range []string{"m1", "m2", "m3"} {
+		e.Hurts = append(e.Hurts, Hurt{Member: m, What: "slow", Effect: Slows, From: at(cutAt), To: at(healedAt)})
+	}
+	if got := e.election(); got != 0 {
+		t.Errorf("with all members hurt the others had no leader for %v, want 0: there are no others", got)
+	}
+}
