@@ -32,7 +32,7 @@ type Evidence struct {
 	Ours      app.Record
 	Control   app.Record
 	Died      map[string]string // applications that did not end as told: why
-	Connected map[string]int    // application: connections that members still had from its host after it had ended
+	Connected map[string]int    // application: connections that members still had from its host after it had ended, but for those that it had closed before
 	LeaseTTL  time.Duration     // of the applications; 0: the usual 5 s
 	Marks     []report.Mark
 	Lateness  report.Lateness
