@@ -411,6 +411,20 @@ func TestMissingCommandsAreNamedWithTheirPackages(t *testing.T) {
 	}
 }
 
+func TestCommandThatHangsIsToldInsteadOfWaitedFor(t *testing.T) {
+	bin := t.TempDir()
+	if err := os.WriteFile(bin+"/nft", []byte("#!/bin/sh\nexec sleep 1000\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	old := toolTime
+	defer func() { toolTime = old }()
+	toolTime = 50 * time.Millisecond
+	if err := nft("the switch", "list ruleset"); err == nil || !strings.Contains(err.Error(), "the switch: ") || !strings.Contains(err.Error(), "did not end within 50ms") {
+		t.Errorf("got %v, want an error that names the command and says that it hangs", err)
+	}
+}
+
 func TestMissingFeatureIsNamedWithTheWayOut(t *testing.T) {
 	Need(t)
 	old := features

@@ -4,11 +4,13 @@ package nethosts
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // CommandError is a failed ip or nft.
@@ -52,12 +54,19 @@ func findTool(name string) (string, error) {
 	return path, err
 }
 
+// toolTime bounds every command: they take milliseconds, and a lab must be closed also
+// where one hangs.
+var toolTime = time.Minute
+
 func tool(where string, file *os.File, input, name string, args ...string) error {
 	path, err := findTool(name)
 	if err != nil {
 		return &CommandError{Where: where, Command: name, Err: err}
 	}
-	cmd := exec.Command(path, args...)
+	ctx, cancel := context.WithTimeout(context.Background(), toolTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.WaitDelay = time.Second
 	cmd.Stdin = strings.NewReader(input)
 	if file != nil {
 		cmd.ExtraFiles = []*os.File{file}
@@ -65,6 +74,9 @@ func tool(where string, file *os.File, input, name string, args ...string) error
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("it did not end within %v", toolTime)
+		}
 		return &CommandError{Where: where, Command: strings.Join(cmd.Args, " "), Input: input, Output: output.String(), Err: err}
 	}
 	return nil
