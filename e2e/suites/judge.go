@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorumwise/quorumwise/client"
 	"github.com/quorumwise/quorumwise/e2e/app"
+	"github.com/quorumwise/quorumwise/e2e/realetcd"
 	"github.com/quorumwise/quorumwise/e2e/report"
 	"github.com/quorumwise/quorumwise/e2e/workload"
 )
@@ -63,6 +64,27 @@ func (e *Evidence) Judge() (v Verdict) {
 	return v
 }
 
+// blind says what was not seen, without which the judge would pass anything.
+func (e *Evidence) blind() string {
+	good := false
+	seen := make(map[string]bool)
+	for _, s := range e.Samples {
+		seen[s.Member] = true
+		good = good || s.State == realetcd.Quorum || s.State == realetcd.Leader
+	}
+	switch unseen := slices.IndexFunc(e.Members, func(m MemberFacts) bool { return !seen[m.Name] }); {
+	case len(e.Members) == 0:
+		return "no member is known"
+	case unseen >= 0:
+		return "nobody knows what member " + e.Members[unseen].Name + " was: it was never sampled"
+	case !good:
+		return "no member was ever seen with a quorum"
+	case len(e.Reference) == 0 || len(e.History.Events) == 0:
+		return "nothing was written that watches could have missed"
+	}
+	return ""
+}
+
 // claimed asks what only the scenario claims.
 func (e *Evidence) claimed(claims func(*Evidence) []string) []string {
 	if claims == nil {
@@ -81,6 +103,8 @@ func (e *Evidence) status(violations []string, ours consistency) (report.Status,
 		return report.Broken, "the control's application died: " + e.Died["control"]
 	case ours.undecided != "":
 		return report.Broken, ours.undecided
+	case e.blind() != "":
+		return report.Broken, e.blind()
 	case still > e.stillMost() && e.Scenario.Control == Stuck:
 		return report.Void, fmt.Sprintf("the cluster itself stood still for %v: no client could have kept its leases", shown(still))
 	case e.Scenario.Control == Stuck && e.stuck(control) == "":

@@ -72,6 +72,9 @@ func TestJudgeCatchesWhatIsPlanted(t *testing.T) {
 		want  report.Status
 		says  string // in a violation, or in the reason
 	}{
+		{"a member was never sampled", func(e *Evidence) {
+			e.Samples = slices.DeleteFunc(e.Samples, func(s realetcd.Sample) bool { return s.Member == "m1" })
+		}, report.Broken, "never sampled"},
 		{"an event is lost", func(e *Evidence) {
 			w := &e.Ours.Load.Watches[0]
 			w.Events = append(w.Events[:100:100], w.Events[101:]...)
