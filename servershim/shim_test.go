@@ -165,9 +165,6 @@ func TestShimStartsBeforeEtcd(t *testing.T) {
 	f := healthy()
 	f.proof, f.read, f.observe = refuses, refuses, refuses
 	run(t, f, Config{}, func(t *testing.T, s *Shim) {
-		if r := s.Report(); r.Serving || r.Reason != healthsvc.ReasonStarting {
-			t.Errorf("got %+v, want reason starting before anything is known", r)
-		}
 		within(t, s, 200*time.Millisecond, "etcd is not there", because(healthsvc.ReasonUnreachable))
 		always(t, s, time.Minute, "as long as it is not there", because(healthsvc.ReasonUnreachable))
 		f.set(func(f *fakeSource) { f.proof, f.read, f.observe = works, works, works })
@@ -175,6 +172,16 @@ func TestShimStartsBeforeEtcd(t *testing.T) {
 			t.Errorf("got serving after %v, want within 500 ms: the first start is no flap", took)
 		}
 	})
+}
+
+func TestShimKnowsNothingBeforeItRuns(t *testing.T) {
+	s, err := New(healthy(), healthsvc.NewServer(healthsvc.ServerOptions{EmptyName: true}), Config{})
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	if r := s.Report(); r.Serving || r.Reason != healthsvc.ReasonStarting {
+		t.Errorf("got %+v, want not serving, reason starting", r)
+	}
 }
 
 // F30: the quota is full on every member, so that moving would not help.
