@@ -124,7 +124,7 @@ func needTime(t *testing.T, sc suites.Scenario) {
 	t.Helper()
 	const besideSteps = 45 * time.Second
 	deadline, ok := t.Deadline()
-	if left := time.Until(deadline); ok && left < sc.Lasts()+besideSteps {
+	if left := time.Until(deadline); ok && left < suites.Plays*(sc.Lasts()+besideSteps) {
 		t.Fatalf("-timeout leaves %v, too little for this scenario: give a longer one", left.Round(time.Second))
 	}
 }

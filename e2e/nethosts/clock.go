@@ -48,10 +48,15 @@ func StepWallClock(d time.Duration) error {
 // compiles the standard library anew, a minute on two cores; later ones find it
 // in Go's build cache. It is an [UnavailableError] where there is no Go tool
 // chain, or one whose runtime reads the clock in a way that is not known here;
-// a package that does not compile is an ordinary error.
+// or where the go command
+// does not find the package from the working directory; one that does not compile is an
+// ordinary error.
 func SteppedBinary(ctx context.Context, pkg, cacheDir string) (string, error) {
 	goroot, err := goRoot(ctx)
 	if err != nil {
+		return "", noStep(err.Error())
+	}
+	if err := findable(ctx, pkg); err != nil {
 		return "", noStep(err.Error())
 	}
 	overlay, err := stepOverlay(os.DirFS(goroot), goroot, runtime.GOARCH)
@@ -130,6 +135,15 @@ func goRoot(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("`go env GOROOT` failed: %w", err)
 	}
 	return strings.TrimSpace(string(out)), nil
+}
+
+// findable says what to do where the go command cannot find a package: the program may
+// have been started outside the module that it was built from.
+func findable(ctx context.Context, pkg string) error {
+	if out, err := exec.CommandContext(ctx, "go", "list", "-find", pkg).CombinedOutput(); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("the go command does not find %s from the working directory (%s): start it in a checkout of the module", pkg, bytes.TrimSpace(out))
+	}
+	return nil
 }
 
 // buildStepped runs the go command with the overlay, whose files lie in work.

@@ -54,8 +54,21 @@ func TestOrdinaryProgramSaysThatItsClockCannotBeStepped(t *testing.T) {
 	}
 }
 
+func TestPackageThatIsNotFoundIsUnavailable(t *testing.T) {
+	const pkg = "github.com/quorumwise/quorumwise/e2e/nethosts/testdata/stepclock"
+	t.Chdir(t.TempDir())
+	_, err := SteppedBinary(t.Context(), pkg, t.TempDir())
+	if u := new(UnavailableError); !errors.As(err, &u) || !strings.Contains(err.Error(), "start it in a checkout") {
+		t.Errorf("got %v, want an UnavailableError that tells the way out", err)
+	}
+}
+
 func TestPackageThatDoesNotCompileIsNoMissingClock(t *testing.T) {
-	_, err := SteppedBinary(t.Context(), "./testdata/nothing", t.TempDir())
+	broken := filepath.Join(t.TempDir(), "broken.go")
+	if err := os.WriteFile(broken, []byte("package main\n\nfunc main() { missing() }\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err := SteppedBinary(t.Context(), broken, t.TempDir())
 	if u := new(UnavailableError); err == nil || errors.As(err, &u) {
 		t.Errorf("got %v, want an error that does not read as unavailable: the scenario would be skipped", err)
 	}

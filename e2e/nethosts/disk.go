@@ -3,6 +3,7 @@
 package nethosts
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,6 +37,9 @@ type Disk struct {
 	released bool        // root is closed
 	gone     func(*Disk) // tells the owner, once
 }
+
+// formatting is how long a file system may take to make: a tenth of a second is usual.
+const formatting = time.Minute
 
 // minDisk is the smallest disk: an ext4 file system with a journal, in bytes.
 const minDisk = 16 << 20
@@ -104,14 +108,16 @@ func unnamedFile(dir string, size int64) (*os.File, error) {
 // format makes an ext4 file system in a file without a name. Nothing is left for
 // the kernel to initialise later: that would be load on the disk from nowhere.
 func format(f *os.File) error {
-	cmd := exec.Command("mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0", "/proc/self/fd/3")
+	ctx, cancel := context.WithTimeoutCause(context.Background(), formatting, fmt.Errorf("not done within %v", formatting))
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0", "/proc/self/fd/3")
 	cmd.ExtraFiles = []*os.File{f}
 	out, err := cmd.CombinedOutput()
 	if errors.Is(err, exec.ErrNotFound) {
 		return fmt.Errorf("mkfs.ext4 is missing: install the package e2fsprogs")
 	}
 	if err != nil {
-		return fmt.Errorf("mkfs.ext4: %w: %s", err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("mkfs.ext4: %w: %s", errors.Join(err, context.Cause(ctx)), strings.TrimSpace(string(out)))
 	}
 	return nil
 }

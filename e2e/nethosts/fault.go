@@ -69,6 +69,16 @@ func (l *Lab) Lose(part float64, flows ...Flow) (*Fault, error) {
 	return l.disturb(fmt.Sprintf("lose %.3g%%", part*100), &disturbance{flows: flows, lose: part})
 }
 
+// LoseLarge loses the IP packets of the flows that have more than that many bytes,
+// header included, and lets smaller ones pass: a path whose MTU is less than its ends
+// believe, and nobody says so.
+func (l *Lab) LoseLarge(bytes int, flows ...Flow) (*Fault, error) {
+	if bytes < smallestPacket || bytes > largestPacket {
+		return nil, fmt.Errorf("nethosts: lose packets of more than %d bytes: %d to %d is allowed", bytes, smallestPacket, largestPacket)
+	}
+	return l.disturb(fmt.Sprintf("lose packets of more than %d bytes", bytes), &disturbance{flows: flows, lose: 1, above: bytes})
+}
+
 // Delay holds every packet of the flows for d and keeps their order. Delays of
 // several faults add up. What is on the way when a delay is lifted arrives at
 // once.

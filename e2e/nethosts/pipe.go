@@ -5,11 +5,13 @@ package nethosts
 import "time"
 
 const (
-	longestDelay = time.Minute
-	lowestRate   = 1000     // bytes a second: two seconds for the largest packet
-	pipeBound    = 32 << 20 // bytes that one flow may have under way
-	lineQueue    = 250 * time.Millisecond
-	lineLeast    = 16 << 10 // bytes that may wait for the slowest line
+	longestDelay   = time.Minute
+	lowestRate     = 1000     // bytes a second: two seconds for the largest packet
+	pipeBound      = 32 << 20 // bytes that one flow may have under way
+	lineQueue      = 250 * time.Millisecond
+	lineLeast      = 16 << 10 // bytes that may wait for the slowest line
+	smallestPacket = 100      // bytes: one that opens or ends a connection has less
+	largestPacket  = 1499     // bytes: the links carry 1,500
 )
 
 // pipe is one flow on its way through the hop: a line of some rate, then a

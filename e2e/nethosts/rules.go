@@ -14,6 +14,7 @@ import (
 type disturbance struct {
 	flows []Flow
 	lose  float64       // part of the packets
+	above int           // lose only those of more bytes
 	delay time.Duration // 0: none
 	rate  int           // bytes a second, 0: no limit
 }
@@ -37,7 +38,7 @@ func rules(number int, acting []*disturbance, unplugged map[*Host]bool) string {
 	fmt.Fprintf(&b, "flush table bridge lab%d\n", number)
 	for _, d := range acting {
 		if d.lose > 0 {
-			fmt.Fprintf(&b, "add rule bridge lab%d forward ip saddr . ip daddr { %s } %sdrop\n", number, pairs(d.flows), lots(d.lose))
+			fmt.Fprintf(&b, "add rule bridge lab%d forward ip saddr . ip daddr { %s } %s%sdrop\n", number, pairs(d.flows), larger(d.above), lots(d.lose))
 		}
 	}
 	detours(&b, number, held(acting, unplugged))
@@ -47,6 +48,14 @@ func rules(number int, acting []*disturbance, unplugged map[*Host]bool) string {
 // noRules takes all of it away.
 func noRules(number int) string {
 	return fmt.Sprintf("delete table bridge lab%d\ndelete table netdev lab%[1]d\n", number)
+}
+
+// larger matches IP packets of more bytes.
+func larger(than int) string {
+	if than == 0 {
+		return ""
+	}
+	return fmt.Sprintf("ip length > %d ", than)
 }
 
 // lots matches packets by chance.

@@ -19,11 +19,13 @@ func TestRulesetOfFaultsThatActTogether(t *testing.T) {
 		{flows: []Flow{{a, c}}, delay: time.Second},
 		{flows: []Flow{{a, b}, {c, a}}, rate: 5000},
 		{flows: []Flow{{b, a}}, lose: 0},
+		{flows: []Flow{{b, c}}, lose: 1, above: 600},
 	}, map[*Host]bool{c: true})
 	want := `table bridge lab0 { chain forward { type filter hook forward priority 0; policy accept; }; }
 flush table bridge lab0
 add rule bridge lab0 forward ip saddr . ip daddr { 10.64.0.2 . 10.64.0.3, 10.64.0.3 . 10.64.0.2 } drop
 add rule bridge lab0 forward ip saddr . ip daddr { 10.64.0.2 . 10.64.0.4 } numgen random mod 16777216 < 4194304 drop
+add rule bridge lab0 forward ip saddr . ip daddr { 10.64.0.3 . 10.64.0.4 } ip length > 600 drop
 table netdev lab0 { }
 flush table netdev lab0
 table netdev lab0 { chain p0.1 { type filter hook ingress device "p0.1" priority 0; policy accept; ip daddr { 10.64.0.3, 10.64.0.4 } fwd to "hop0"; }; }

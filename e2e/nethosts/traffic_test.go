@@ -3,6 +3,7 @@
 package nethosts
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -297,6 +298,33 @@ func TestLoseLosesItsPart(t *testing.T) {
 	}
 }
 
+func TestLargePacketsAreLostAndSmallOnesPass(t *testing.T) {
+	l, hosts := lab(t, "m1", "c1")
+	_, address := echo(t, hosts[0])
+	c := dial(t, hosts[1], address)
+	mustPing(t, c, "before the fault")
+	f, err := l.LoseLarge(600, Flow{From: hosts[1], To: hosts[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustPing(t, c, "a small packet passes")
+	large := bytes.Repeat([]byte("x"), 1200)
+	if _, err := c.Write(large); err != nil {
+		t.Fatal(err)
+	}
+	mustBeMute(t, c, "a large packet is lost, as often as it is sent")
+	if err := f.Lift(); err != nil {
+		t.Fatal(err)
+	}
+	back := make([]byte, len(large))
+	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, back); err != nil {
+		t.Errorf("%v after the fault was lifted, want what was sent", err)
+	}
+}
+
 // received is how many IP packets the host's kernel has received.
 func received(t *testing.T, h *Host) (n int) {
 	t.Helper()
@@ -333,6 +361,7 @@ func TestFaultsSayWhatIsWrongWithThem(t *testing.T) {
 		"of a host to itself":   func() (*Fault, error) { return l.Drop(Flow{From: hosts[0], To: hosts[0]}) },
 		"of another lab":        func() (*Fault, error) { return l.Drop(Flow{From: hosts[0], To: stranger}) },
 		"0 to 1 is allowed":     func() (*Fault, error) { return l.Lose(1.5, flow) },
+		"100 to 1499 is allow":  func() (*Fault, error) { return l.LoseLarge(1500, flow) },
 		"more than 0 and":       func() (*Fault, error) { return l.Delay(0, flow) },
 		"at least 1000 is allo": func() (*Fault, error) { return l.Rate(1, flow) },
 	} {

@@ -13,8 +13,8 @@
 // commands ip and nft; it says what is missing. It changes nothing outside namespaces
 // of its own, and nothing is left when it ends in whatever way.
 //
-// The exit status is 0 only if every scenario passed, or was skipped for a reason that is
-// told; 1 if one failed, was void or could not be played; 2 if it was called wrongly; 3
+// The exit status is 0 only if every scenario passed, or some did and the others were
+// skipped for a reason that is told; 1 if one failed, was void or could not be played; 2 if it was called wrongly; 3
 // if this machine cannot have the lab or the etcd server; 130 after Ctrl-C, with a
 // report of what was played. (go run itself ends with 1 whenever the status is not 0;
 // go build keeps it.)

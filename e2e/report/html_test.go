@@ -231,8 +231,8 @@ func TestVerdictOfARun(t *testing.T) {
 	}{
 		{nil, "Nothing was played", false},
 		{[]report.Status{report.Passed, report.Passed}, "All 2 scenarios passed", true},
-		{[]report.Status{report.Skipped}, "1 scenario, skipped", true},
-		{[]report.Status{report.Skipped, report.Skipped}, "All 2 scenarios were skipped", true},
+		{[]report.Status{report.Skipped}, "1 scenario, skipped", false},
+		{[]report.Status{report.Skipped, report.Skipped}, "All 2 scenarios were skipped", false},
 		{[]report.Status{report.Skipped, report.Passed}, "1 passed, 1 skipped", true},
 		{[]report.Status{report.Void, report.Passed}, "1 void of 2 scenarios", false},
 		{[]report.Status{report.Broken, report.Passed}, "1 broken of 2 scenarios", false},

@@ -29,6 +29,7 @@ func TestOnlyARunThatShowedWhatItShouldIsOK(t *testing.T) {
 		{"an unknown status", of(report.Passed, "dazed"), false},
 		{"no status", of(""), false},
 		{"none played", of(), false},
+		{"all skipped", of(report.Skipped, report.Skipped), false},
 		{"interrupted", interrupted, false},
 		{"passed, with a violation", violated, false},
 	} {

@@ -11,8 +11,8 @@ import (
 	"github.com/quorumwise/quorumwise/e2e/report"
 )
 
-// plays is how often a scenario is played at most while it is void by bad luck.
-const plays = 3
+// Plays is how often a scenario is played at most while it is void by bad luck.
+const Plays = 3
 
 // player plays a scenario, again where that is needed.
 type player func(context.Context, Scenario, Options) (report.Scenario, error)
@@ -26,7 +26,7 @@ func again(once func(context.Context, Scenario, Options) (r report.Scenario, luc
 		var before []string
 		for n := 1; ; n++ {
 			r, luck, err := once(ctx, sc, opts)
-			if err != nil || !luck || n == plays {
+			if err != nil || !luck || n == Plays {
 				r.Notes, r.Took = slices.Concat(before, r.Notes), time.Since(began)
 				return r, err
 			}

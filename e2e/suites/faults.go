@@ -76,9 +76,9 @@ func processes() []Fault {
 func machines() []Fault {
 	return []Fault{
 		{Name: "disk-hang", Does: "has a disk that answers no more", Effect: Isolates, Disks: true, Inflict: hangDisk},
-		{Name: "disk-slow", Does: "has a disk that stands still for 200 ms of each 300 ms", Effect: Slows, Disks: true, Follower: Open, Leader: Open, Inflict: slowDisk},
-		{Name: "memory", Does: "has hardly the memory that it needs", Effect: Slows, Disks: true, Follower: Open, Leader: Open, Inflict: squeezeMemory},
-		{Name: "cpu", Does: "has 5 % of one core", Effect: Slows, Follower: Open, Leader: Open, Inflict: starveCPU},
+		{Name: "disk-slow", Does: "has a disk that stands still for 200 ms of each 300 ms", Effect: Slows, Spreads: true, Disks: true, Follower: Open, Leader: Open, Inflict: slowDisk},
+		{Name: "memory", Does: "has hardly the memory that it needs", Effect: Slows, Spreads: true, Disks: true, Follower: Open, Leader: Open, Inflict: squeezeMemory},
+		{Name: "cpu", Does: "has 5 % of one core", Effect: Slows, Spreads: true, Follower: Open, Leader: Open, Inflict: starveCPU},
 	}
 }
 

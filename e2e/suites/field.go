@@ -74,6 +74,15 @@ func field() []Scenario {
 		},
 		allFrozen(), allLate(),
 		{
+			Name: "large-packets-lost", Target: Follower, Control: Stuck, Budget: unreachable,
+			Does: "only packets of more than 600 bytes between a follower and its peers are lost; heartbeats pass, appends do not, the member stays green by its own word",
+			Steps: []Step{
+				{Text: "lose large packets, write 32 KiB elsewhere", Mark: Inflicted, Wait: 9 * time.Second, Do: loseLarge},
+				mend(8 * time.Second),
+			},
+			Timing: claims(shimSaysNo(unreachable.Streams), othersServe),
+		},
+		{
 			Name: "attached-member-restarted-50-times", Field: []string{"F13"}, Target: Follower, Control: Open,
 			Does: "the member that an application is attached to is killed and started again, 50 times",
 			Steps: []Step{
@@ -131,6 +140,25 @@ func field() []Scenario {
 		}
 	}
 	return scs
+}
+
+// loseLarge has what is written in the meantime be too large for the line: until then the
+// member suffers nothing.
+func loseLarge(ctx context.Context, st *Stage) error {
+	const most, size = 600, 32 << 10
+	f := Fault{Name: "large-packets", Effect: Isolates, Inflict: onFlows(bothWays, func(l *nethosts.Lab, fs ...nethosts.Flow) (*nethosts.Fault, error) {
+		return l.LoseLarge(most, fs...)
+	})}
+	writer, err := newClient(st, bystanderConfig{Endpoints: []string{st.Others(st.Target)[0].Endpoint()}})
+	if err != nil {
+		return err
+	}
+	defer writer.Close()
+	if err := st.Inflict(ctx, f, st.Target); err != nil {
+		return err
+	}
+	_, err = writer.Put(ctx, "/bystanders/large", strings.Repeat("x", size))
+	return err
 }
 
 func onDisks(c *realetcd.Config) { c.Disks = true }

@@ -79,6 +79,8 @@ func (e *Evidence) blind() string {
 		return "nobody knows what member " + e.Members[unseen].Name + " was: it was never sampled"
 	case !good:
 		return "no member was ever seen with a quorum"
+	case e.Scenario.Control == Stuck && len(e.Hurts) == 0:
+		return "nothing was inflicted on any member"
 	case len(e.Reference) == 0 || len(e.History.Events) == 0:
 		return "nothing was written that watches could have missed"
 	}

@@ -72,6 +72,7 @@ func TestJudgeCatchesWhatIsPlanted(t *testing.T) {
 		want  report.Status
 		says  string // in a violation, or in the reason
 	}{
+		{"nothing was inflicted", func(e *Evidence) { e.Hurts, e.Ours.Moves, e.Scenario.Budget = nil, nil, Budget{} }, report.Broken, "nothing was inflicted"},
 		{"a member was never sampled", func(e *Evidence) {
 			e.Samples = slices.DeleteFunc(e.Samples, func(s realetcd.Sample) bool { return s.Member == "m1" })
 		}, report.Broken, "never sampled"},

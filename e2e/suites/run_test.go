@@ -24,7 +24,11 @@ var (
 // is not, and all that a report shows is there.
 func TestScenarioIsPlayed(t *testing.T) {
 	nethosts.Need(t)
-	for _, sc := range Match(*pattern) {
+	all := Match(*pattern)
+	if len(all) == 0 {
+		t.Fatalf("no scenario fits %q", *pattern)
+	}
+	for _, sc := range all {
 		t.Run(sc.Name, func(t *testing.T) {
 			opts := Options{Seed: 1, Dir: *keepDir, Progress: func(p Progress) { t.Logf("%6.2fs %s", p.At.Seconds(), p.Text) }}
 			if *verbose {

@@ -74,6 +74,7 @@ func TestSlowLineOfALeaderHurtsAllMembers(t *testing.T) {
 		want   bool
 	}{
 		{"delay", leader, true}, {"delay", follower, false}, {"loss", leader, true}, {"rate", leader, true},
+		{"cpu", leader, true}, {"cpu", follower, false}, {"memory", leader, true}, {"disk-slow", leader, true},
 		{"cut", leader, false}, {"freeze", leader, false}, {"client-cut", leader, false}, {"client-cut-all", follower, true},
 		{"delay", nil, false},
 	} {
