@@ -124,9 +124,10 @@ func (s Scenario) Lasts() time.Duration {
 	return d
 }
 
-// All lists every scenario, those of the matrix first.
+// All lists every scenario, those of the matrix last: they are most of a run, and the
+// longest ones are better seen to fail early.
 func All() []Scenario {
-	return slices.Concat(matrix(), doubles(), elections(), operations(), field(), versions(), soak())
+	return slices.Concat(doubles(), elections(), operations(), field(), versions(), soak(), matrix())
 }
 
 // Match lists the scenarios whose name or suite/name fits a pattern: a glob ("leader-*",
