@@ -20,6 +20,7 @@ type Cluster struct {
 	dir     string
 	ownDir  bool
 	network *relay.Network
+	ports   *block    // nil until planned
 	members []*Member // fixed after Start
 
 	mu    sync.Mutex
@@ -69,11 +70,13 @@ func (c *Cluster) plan() error {
 	if err != nil {
 		return err
 	}
-	taken := make(map[string]bool)
+	if c.ports, err = claimBlock(); err != nil {
+		return err
+	}
 	for _, name := range names {
 		m := &Member{cluster: c, name: name, peerTLS: peerTLS(certFile, keyFile, name)}
 		for _, addr := range []*string{&m.peerAddr, &m.clientAddr, &m.shimAddr} {
-			if *addr, err = freeAddr(taken); err != nil {
+			if *addr, err = c.ports.freeAddr(); err != nil {
 				return err
 			}
 		}
@@ -103,6 +106,7 @@ func (c *Cluster) Close() error {
 		err = errors.Join(err, leader.Stop())
 	}
 	c.network.Close()
+	err = errors.Join(err, c.ports.release())
 	if c.ownDir {
 		err = errors.Join(err, os.RemoveAll(c.dir))
 	}

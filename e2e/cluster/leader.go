@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -63,13 +62,30 @@ func (c *Cluster) Followers() []*Member {
 	return followers
 }
 
+// transferTime is when a transfer was dropped: raft gives one up after an election
+// timeout, and its caller is not told.
+const transferTime = 3 * time.Second
+
 // TransferLeader makes the running leader hand over to another member, and
-// returns when a majority has accepted it. No member loses its quorum.
+// returns when a majority has accepted it. No member loses its quorum. A transfer
+// that is dropped, as on a busy machine, is begun again.
 func (c *Cluster) TransferLeader(ctx context.Context, to *Member) error {
-	from, err := c.WaitLeader(ctx)
-	if err != nil || from == to {
-		return err
+	for {
+		from, err := c.WaitLeader(ctx)
+		if err != nil || from == to {
+			return err
+		}
+		attempt, cancel := context.WithTimeout(ctx, transferTime)
+		err = c.transfer(attempt, from, to)
+		dropped := attempt.Err() != nil && ctx.Err() == nil
+		cancel()
+		if !dropped {
+			return err
+		}
 	}
+}
+
+func (c *Cluster) transfer(ctx context.Context, from, to *Member) error {
 	s := from.Server()
 	if s == nil {
 		return fmt.Errorf("cluster: leader %s stopped during the transfer to %s", from.name, to.name)
@@ -84,9 +100,10 @@ func (c *Cluster) TransferLeader(ctx context.Context, to *Member) error {
 // leader has given up, and returns when a new one is elected, at a higher term. No
 // member is better off than another meanwhile.
 func (c *Cluster) ForceElection(ctx context.Context) (*Member, error) {
-	old, term := c.leader()
-	if old == nil {
-		return nil, errors.New("cluster: no leader to depose")
+	var old *Member
+	var term uint64
+	if err := poll(ctx, "a leader to depose", func() bool { old, term = c.leader(); return old != nil }); err != nil {
+		return nil, err
 	}
 	c.network.Hold(c.allPeers()...)
 	err := poll(ctx, old.name+" to step down", func() bool {

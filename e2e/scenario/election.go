@@ -57,9 +57,6 @@ func transfers(n int) Step {
 func forced(n int) Step {
 	return Step{Text: fmt.Sprintf("force an election, %d times", n), Wait: 2 * time.Second, Do: func(ctx context.Context, st *Stage) error {
 		for range n {
-			if _, err := st.Cluster.WaitLeader(ctx); err != nil {
-				return err
-			}
 			if _, err := st.Cluster.ForceElection(ctx); err != nil {
 				return err
 			}
