@@ -30,7 +30,7 @@ func newStore(rng *rand.Rand) *store {
 
 // after lets something happen d from now.
 func (s *store) after(d time.Duration, do func()) {
-	heap.Push(&s.agenda, event{s.now + d, len(s.agenda), do})
+	heap.Push(&s.agenda, event{s.now + d, do})
 }
 
 // run lets everything happen.
@@ -88,9 +88,8 @@ func (s *store) find(keys []string) []string {
 }
 
 type event struct {
-	at  time.Duration
-	nth int
-	do  func()
+	at time.Duration
+	do func()
 }
 
 // agenda is a heap of events.

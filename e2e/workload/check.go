@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -87,7 +86,7 @@ func CheckReads(gets, puts []Op) []string {
 		if g.Ended.IsZero() || g.Err != nil {
 			continue
 		}
-		n, _ := slices.BinarySearchFunc(done, g.Began, func(o Op, t time.Time) int { return cmp.Compare(o.Ended.UnixNano(), t.UnixNano()) })
+		n, _ := slices.BinarySearchFunc(done, g.Began, func(o Op, t time.Time) int { return o.Ended.Compare(t) })
 		if n > 0 && g.Revision < newest[n-1] {
 			bad.add("get begun at %s saw revision %d, after %d had been seen: a read went back in time", g.Began.Format(clock), g.Revision, newest[n-1])
 		}

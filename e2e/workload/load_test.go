@@ -17,7 +17,7 @@ import (
 // The machinery on a cluster without any fault: nothing to complain about, and
 // everything counted.
 func TestLoadOnAHealthyCluster(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	arrivals := new(workload.Arrivals)
 	c, err := cluster.Start(ctx, cluster.Config{
@@ -83,7 +83,8 @@ func TestLoadOnAHealthyCluster(t *testing.T) {
 	}
 	checkProgress(t, load.Progress(), rec, trace)
 	sent := len(trace.Attempts(func(a workload.Attempt) bool { return a.Method == workload.MethodPut }))
-	if sent != len(rec.Puts) || len(h.Applied) < f.PutsAcked {
+	// The end of the load may catch a Put before it is sent.
+	if sent < f.PutsAcked || sent > len(rec.Puts) || len(h.Applied) < f.PutsAcked {
 		t.Errorf("%d Puts made, %d seen by the trace, %d acknowledged, %d in the history; want all of them counted", len(rec.Puts), sent, f.PutsAcked, len(h.Applied))
 	}
 }
