@@ -135,13 +135,14 @@ func draw(r *rand.Rand, faults []Fault, members int) bout {
 	return b
 }
 
-// hit is how many members are of no use to some client while the bout lasts.
+// hit is how many members may be of no use to some client while the bout lasts. Who leads
+// then is not known yet: a fault that spreads from a leader may hit all.
 func (b bout) hit(faults []Fault, members int) int {
 	hit := make(map[int]bool)
 	for _, bl := range b.Blows {
 		f := faults[slices.IndexFunc(faults, func(f Fault) bool { return f.Name == bl.Fault })]
 		switch {
-		case f.Everybody:
+		case f.Everybody, f.Spreads:
 			return members
 		case f.Effect == Spares:
 		default:
