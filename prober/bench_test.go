@@ -2,6 +2,7 @@ package prober
 
 import (
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 )
@@ -24,6 +25,30 @@ func BenchmarkTurn(b *testing.B) {
 		}
 		now = now.Add(time.Millisecond)
 		j.rule(now, seen)
+	}
+}
+
+// BenchmarkFlip is what one prober of five endpoints pays when one of them goes on being suspect
+// for another reason, up to the snapshot that says so: as a member that is slow does all the time.
+func BenchmarkFlip(b *testing.B) {
+	now := time.Unix(1000, 0)
+	p := &Prober{log: slog.New(slog.DiscardHandler)}
+	p.newest.Store(&Snapshot{At: now})
+	t := bench{Prober: p, judge: newJudge(scaled(Config{})), seats: make([]seat, 5)}
+	var seen []sight
+	for i := range 5 {
+		seen = append(seen, sight{fmt.Sprintf("10.0.0.%d:2379", i), &condition{state: stateBad, kind: kindQuorum, reason: "no-quorum", since: now, from: now, proven: now, answered: now, leader: 1 << 60, term: 7}})
+	}
+	denies, settles := *seen[0].c, *seen[0].c
+	settles.reason = "settling"
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		seen[0].c = &denies
+		if i%2 == 0 {
+			seen[0].c = &settles
+		}
+		now = now.Add(time.Millisecond)
+		t.publish(now, t.judge.rule(now, seen), seen)
 	}
 }
 

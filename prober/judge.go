@@ -59,6 +59,7 @@ type ruling struct {
 	wake     time.Time        // when to judge again even if nobody tells; zero: not before then
 	compare  bool             // ask all endpoints for evidence that can be compared
 	ask      []string         // endpoints whose reports are to be asked, before they are believed
+	awaited  []string         // endpoints whose reports were asked so: judge again when they answer
 	prove    []string         // endpoints whose return depends on proofs, and that make none by themselves
 	before   map[string]Grade // grades that changed, with what they were
 }
@@ -86,16 +87,19 @@ func (j *judge) excuse(now time.Time, late time.Duration) {
 
 // rule grades all endpoints.
 func (j *judge) rule(now time.Time, sights []sight) ruling {
-	r := ruling{before: make(map[string]Grade)}
+	r := ruling{verdicts: make([]Verdict, 0, len(sights)), before: make(map[string]Grade)}
 	j.known(sights, now)
 	sights = j.overlay(sights)
 	j.majority(sights)
+	rest := make([]sight, 0, len(sights))
 	for i, s := range sights {
-		j.compared(j.standings[s.address], s.c, others(sights, i))
+		rest = others(rest, sights, i)
+		j.compared(j.standings[s.address], s.c, rest)
 	}
 	for i, s := range sights {
 		st := j.standings[s.address]
-		grade, reason := j.grade(st, s, others(sights, i), now, &r)
+		rest = others(rest, sights, i)
+		grade, reason := j.grade(st, s, rest, now, &r)
 		if grade != st.grade {
 			r.before[s.address] = st.grade
 			st.grade, st.since = grade, now
@@ -280,17 +284,22 @@ func (j *judge) condemned(st *standing, s sight, rest []sight, now time.Time, r 
 // outdated reports whether a report has to be asked once more before it condemns its
 // member. One that goes from bad to settling pushes nothing, for it does not serve either
 // way; and what held up its member for a moment may have held up the whole host. It is
-// asked once, and not waited for longer than for a check.
+// asked once, and not waited for longer than for a check. Its answer has us judge again.
 func (j *judge) outdated(st *standing, s sight, due, now time.Time, r *ruling) bool {
 	c := s.c
-	if c.own || c.source == SourceStock || !c.said.Before(due) || !now.Before(due.Add(j.t.timeout)) {
+	if c.own || c.source == SourceStock || !c.said.Before(due) {
 		return false
 	}
 	if st.asked.Before(due) {
 		st.asked = now
 		r.ask = append(r.ask, s.address)
 	}
-	r.wake = soonest(r.wake, now.Add(j.t.look/5))
+	end := st.asked.Add(j.t.timeout)
+	if !now.Before(end) {
+		return false
+	}
+	r.awaited = append(r.awaited, s.address)
+	r.wake = soonest(r.wake, end)
 	return true
 }
 
@@ -434,9 +443,9 @@ func (j *judge) aggregate(vs []Verdict, now time.Time) {
 	j.leader, j.leadTerm = leader, term
 }
 
-func others(sights []sight, i int) []sight {
-	rest := make([]sight, 0, len(sights))
-	return append(append(rest, sights[:i]...), sights[i+1:]...)
+// others writes all sights but one over rest.
+func others(rest, sights []sight, i int) []sight {
+	return append(append(rest[:0], sights[:i]...), sights[i+1:]...)
 }
 
 func soonest(a, b time.Time) time.Time {

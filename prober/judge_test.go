@@ -250,16 +250,39 @@ func TestJudgeAsksAReportOnceMoreBeforeItCondemns(t *testing.T) {
 		t.Error("the report is asked before its time, want it asked when its word would condemn")
 	}
 	c.run(10*ms, "a")
-	if !slices.Equal(c.last.ask, []string{"a"}) || c.last.wake.IsZero() {
-		t.Errorf("got asked %v, judged again at %v; want a to be asked once more", c.last.ask, c.last.wake)
+	end := c.now.Add(140 * ms)
+	if !slices.Equal(c.last.ask, []string{"a"}) || !slices.Equal(c.last.awaited, []string{"a"}) || !c.last.wake.Equal(end) {
+		t.Errorf("got asked %v, awaited %v, judged again at %v; want a to be asked once more, and 150 ms of time for it unless it answers (till %v)", c.last.ask, c.last.awaited, c.last.wake, end)
 	}
-	c.run(100*ms, "a")
+	c.run(130*ms, "a")
 	c.want("a:suspect b:healthy", "the answer is awaited")
 	if len(c.last.ask) > 0 {
 		t.Error("the report is asked again, want it asked once")
 	}
-	c.run(100*ms, "a")
+	if !slices.Equal(c.last.awaited, []string{"a"}) || !c.last.wake.Equal(end) {
+		t.Errorf("awaited %v, judged again at %v; want nothing in between (till %v): many clients would pay for each look", c.last.awaited, c.last.wake, end)
+	}
+	c.run(20*ms, "a")
 	c.want("a:unhealthy b:healthy", "a report that does not answer is not waited for any longer than a check")
+	if len(c.last.awaited) > 0 {
+		t.Errorf("%v are still awaited, want nobody woken for an answer that changes nothing", c.last.awaited)
+	}
+}
+
+func TestJudgeAsksAReportOnceMoreHoweverLateTheWitnessComes(t *testing.T) {
+	c := newCourt(t, "a", "b")
+	c.set("all", isGood)
+	c.run(time.Second)
+	c.set("a", because("no-quorum", c.now))
+	c.run(2*time.Second, "a", "b")
+	c.run(10*ms, "a")
+	c.want("a:suspect b:healthy", "what a said is 2 s old")
+	if !slices.Equal(c.last.ask, []string{"a"}) {
+		t.Errorf("got asked %v, want a to be asked once more before it is condemned", c.last.ask)
+	}
+	c.run(10 * ms)
+	c.run(10 * ms)
+	c.want("a:unhealthy b:healthy", "it says the same still")
 }
 
 func TestJudgeWaitsForAMemberThatCatchesUp(t *testing.T) {

@@ -70,7 +70,7 @@ func (b *bench) turn(now time.Time) time.Time {
 	b.publish(now, r, sights)
 	for i := range b.seats {
 		s := &b.seats[i]
-		s.sub.out(r.verdicts[i].Grade == Unhealthy)
+		s.sub.stand(r.verdicts[i].Grade == Unhealthy, slices.Contains(r.awaited, s.Address)) // before it is asked
 		if r.compare {
 			s.sub.compare()
 		}

@@ -35,6 +35,7 @@ type probe struct {
 	prove   bool // a proof was
 	compare bool // comparison was
 	outs    int  // subscriptions that hold the endpoint condemned
+	waits   int  // subscriptions that await a report
 }
 
 // event is one thing that the loop is told: the outcome of a call, or news.
@@ -52,7 +53,10 @@ type event struct {
 type subscription struct {
 	probe  *probe
 	notify chan<- struct{} // capacity 1
-	outed  bool            // guarded by probe.mu
+
+	// Guarded by probe.mu. What they say wakes it though the condition is the same as before:
+	outed  bool // proofs of our own, while it holds the endpoint condemned
+	awaits bool // words of a report, while it has it asked once more
 }
 
 func newProbe(key probeKey, d dialer) *probe {
@@ -82,7 +86,7 @@ func (p *probe) subscribe(notify chan<- struct{}) *subscription {
 
 // drop ends the subscription.
 func (s *subscription) drop() {
-	s.out(false)
+	s.stand(false, false)
 	s.probe.mu.Lock()
 	defer s.probe.mu.Unlock()
 	delete(s.probe.subs, s)
@@ -97,20 +101,23 @@ func (s *subscription) ask()     { s.request(func(p *probe) bool { p.ask = true;
 func (s *subscription) prove()   { s.request(func(p *probe) bool { p.prove = true; return true }) }
 func (s *subscription) compare() { s.request(func(p *probe) bool { p.compare = true; return true }) }
 
-// out says whether this subscriber holds the endpoint condemned.
-func (s *subscription) out(yes bool) {
+// stand says whether this subscriber holds the endpoint condemned, and whether it awaits the
+// answer of a report that is asked once more.
+func (s *subscription) stand(out, awaits bool) {
 	s.request(func(p *probe) bool {
-		if s.outed == yes {
-			return false
-		}
-		s.outed = yes
-		if yes {
-			p.outs++
-		} else {
-			p.outs--
-		}
-		return true
+		changed := out != s.outed
+		p.outs += ones(out) - ones(s.outed)
+		p.waits += ones(awaits) - ones(s.awaits)
+		s.outed, s.awaits = out, awaits
+		return changed
 	})
+}
+
+func ones(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // request makes a request, and wakes the loop if that changed anything.
@@ -135,14 +142,14 @@ func (p *probe) requests() (ask, prove, compare, out bool) {
 // publish replaces the condition and wakes those for whom it makes a difference.
 func (p *probe) publish(c condition) {
 	before := p.newest.Swap(&c)
-	all, proved := c.differs(before), !c.proof.Equal(before.proof)
-	if !all && !proved {
-		return
-	}
+	all, proved, said := c.differs(before), !c.proof.Equal(before.proof), !c.said.Equal(before.said)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !all && !(proved && p.outs > 0) && !(said && p.waits > 0) {
+		return
+	}
 	for s := range p.subs {
-		if all || s.outed {
+		if all || proved && s.outed || said && s.awaits {
 			wake(s.notify)
 		}
 	}

@@ -37,6 +37,7 @@ type simEndpoint struct {
 	detector detector
 	last     condition
 	due      time.Time
+	awaited  bool // the judge waits for the report's answer
 
 	// How the member behaves.
 	path     string // ok, dead, refused
@@ -128,7 +129,7 @@ func (s *sim) step(e *simEndpoint) bool {
 
 func (s *sim) publish(e *simEndpoint) bool {
 	c := e.detector.step(&e.gather.ev, s.now)
-	woken := c.differs(&e.last) || !c.proof.Equal(e.last.proof)
+	woken := c.differs(&e.last) || !c.proof.Equal(e.last.proof) || e.awaited && !c.said.Equal(e.last.said)
 	e.last = c
 	e.due = later(e.gather.wake(s.now), s.now.Add(time.Millisecond))
 	return woken
@@ -153,6 +154,7 @@ func (s *sim) rule() {
 	s.due = s.ruling.wake
 	for i, e := range s.ends {
 		e.gather.out(s.ruling.verdicts[i].Grade == Unhealthy, s.now)
+		e.awaited = slices.Contains(s.ruling.awaited, e.name)
 		if s.ruling.compare {
 			for _, o := range e.gather.compare(s.now, nil) {
 				e.act(o, s.now)

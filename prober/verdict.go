@@ -1,8 +1,7 @@
 package prober
 
 import (
-	"fmt"
-	"strings"
+	"strconv"
 	"time"
 )
 
@@ -19,28 +18,43 @@ func verdict(st *standing, s sight, now time.Time) Verdict {
 	return v
 }
 
-// line is the evidence for people.
+// line is the evidence for people. Every prober writes one for every change, and hardly anybody
+// reads it: the text itself is all that is allocated.
 func line(c *condition, now time.Time) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s by %s", c.state, c.source)
+	b := make([]byte, 0, 256)
+	b = append(b, c.state.String()...)
+	b = append(b, " by "...)
+	b = append(b, c.source.String()...)
 	if c.reason != "" {
-		fmt.Fprintf(&b, " (%s)", c.reason)
+		b = append(b, " ("...)
+		b = append(b, c.reason...)
+		b = append(b, ')')
 	}
-	fmt.Fprintf(&b, " for %s; path answered %s; quorum proved %s", short(now.Sub(c.since)), ago(c.answered, now), ago(c.proven, now))
+	b = append(b, " for "...)
+	b = appendShort(b, now.Sub(c.since))
+	b = append(b, "; path answered "...)
+	b = appendAgo(b, c.answered, now)
+	b = append(b, "; quorum proved "...)
+	b = appendAgo(b, c.proven, now)
 	if c.term != 0 {
-		fmt.Fprintf(&b, "; leader %s at term %d", c.leader, c.term)
+		b = append(b, "; leader "...)
+		b = append(b, c.leader.String()...)
+		b = append(b, " at term "...)
+		b = strconv.AppendUint(b, c.term, 10)
 	}
-	return b.String()
+	return string(b)
 }
 
-func ago(t, now time.Time) string {
+func appendAgo(b []byte, t, now time.Time) []byte {
 	if t.IsZero() {
-		return "never"
+		return append(b, "never"...)
 	}
-	return short(now.Sub(t)) + " ago"
+	return append(appendShort(b, now.Sub(t)), " ago"...)
 }
 
-func short(d time.Duration) string { return d.Round(time.Millisecond).String() }
+func appendShort(b []byte, d time.Duration) []byte {
+	return append(b, d.Round(time.Millisecond).String()...)
+}
 
 // same reports whether two verdicts say the same; times that move with every answer
 // do not count.
