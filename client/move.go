@@ -28,8 +28,11 @@ type endpointView struct {
 	reason  string
 	since   time.Time
 	ready   bool // connected, so that a call can go there now
-	left    bool // no longer in the set of endpoints, and judged by nobody
-	calls   []callView
+	// settling: unhealthy still, but it proves its quorum and is about to return. What went
+	// there when nobody was better may stay; nothing new goes there.
+	settling bool
+	left     bool // no longer in the set of endpoints, and judged by nobody
+	calls    []callView
 }
 
 // view is everything a decision about moving needs.
@@ -221,7 +224,7 @@ func (m *mover) leave(v *view, e *endpointView, c callView, better bool, due map
 	case !better:
 	case c.class == picker.ClassRead && avoided(e.grade):
 		return e.reason, m.bad[e.address]
-	case e.grade != prober.Unhealthy && e.grade != prober.Parked:
+	case e.grade != prober.Unhealthy && e.grade != prober.Parked, e.settling:
 	case c.class == picker.ClassMutation && e.left && v.now.Sub(e.since) < 2*m.election:
 		// Nothing is wrong with the member as far as is known: it will answer.
 	case c.class == picker.ClassLease || c.class == picker.ClassMutation:

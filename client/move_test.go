@@ -369,3 +369,28 @@ func TestMoverForgetsCallsThatAreGone(t *testing.T) {
 		t.Errorf("%d streams are remembered after they ended, want 0", len(s.m.due))
 	}
 }
+
+// After a loss that hit all members the first one to be back must not draw what the next
+// one serves already.
+func TestNothingButReadsLeavesAMemberThatSettles(t *testing.T) {
+	s := newScene(t)
+	var calls []callView
+	for _, c := range []picker.Class{picker.ClassLease, picker.ClassWatch, picker.ClassMutation, picker.ClassStream} {
+		calls = append(calls, s.call(c, time.Second))
+	}
+	v := s.view([3]prober.Grade{unhealthy, healthy, suspect}, calls...)
+	v.endpoints[0].reason, v.endpoints[0].settling = prober.ReasonSettling, true
+	for range 4 {
+		if d := s.m.decide(v); len(d.ends) != 0 {
+			t.Fatalf("%d calls left a member that proves its quorum, want none: %v", len(d.ends), d.ends[0].cause)
+		}
+		v.now = v.now.Add(50 * time.Millisecond)
+	}
+	v.endpoints[0].reason, v.endpoints[0].settling = "no-quorum", false
+	got := len(s.m.decide(v).ends)
+	v.now = v.now.Add(100 * time.Millisecond)
+	got = max(got, len(s.m.decide(v).ends))
+	if got != len(calls) {
+		t.Errorf("%d of %d calls left when its quorum was lost again; want all", got, len(calls))
+	}
+}
