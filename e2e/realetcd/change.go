@@ -83,6 +83,9 @@ func (m *Member) promote(ctx context.Context, through *Member) (bool, error) {
 func (c *Cluster) Remove(ctx context.Context, m *Member) error {
 	c.changing.Lock()
 	defer c.changing.Unlock()
+	if p := m.Etcd(); p != nil {
+		m.lives.ask(p)
+	}
 	if err := c.change(ctx, "remove "+m.name, m, m.remove); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -144,6 +145,17 @@ func goAndComeBack(t *testing.T, kind Shim) {
 	must1(c.WaitOtherLeader(ctx, leader))(t)
 	must(t, leader.Etcd().Thaw())
 	must(t, c.Settled(ctx, 200*time.Millisecond))
+
+	// Whatever happened, it was asked for. What comes now is not.
+	if got := c.Crashed(); len(got) > 0 {
+		t.Errorf("crashed: %q; want none", got)
+	}
+	crashing := other.Etcd()
+	must(t, syscall.Kill(crashing.Pid(), syscall.SIGKILL))
+	<-crashing.Done()
+	if got := c.Crashed(); len(got) != 1 || !strings.HasPrefix(got[0], other.name+": etcd ended by itself") {
+		t.Errorf("crashed: %q; want etcd of %s", got, other.name)
+	}
 }
 
 func TestSidecarGoesAndComesAlone(t *testing.T) {

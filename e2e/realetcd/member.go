@@ -30,7 +30,8 @@ type Member struct {
 	settings settings
 	conn     *grpc.ClientConn // from the harness to the client port
 
-	life sync.Mutex // serialises what starts and stops processes
+	life  sync.Mutex // serialises what starts and stops processes
+	lives lives
 
 	mu      sync.Mutex
 	id      uint64
@@ -171,10 +172,7 @@ func (m *Member) Launch(ctx context.Context) error {
 }
 
 func (m *Member) launchEtcd(ctx context.Context) error {
-	var logged int64
-	if info, err := os.Stat(m.Log()); err == nil {
-		logged = info.Size()
-	}
+	logged := size(m.Log())
 	var p *nethosts.Process
 	var err error
 	if m.ShimKind() == ShimInProcess {
@@ -196,10 +194,20 @@ func (m *Member) launchEtcd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	m.lives.begin(life{what: "etcd", process: p, log: m.Log(), logged: logged})
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.etcd, m.logged = p, logged
 	return nil
+}
+
+// size is how many bytes are in a file; 0 where there is none.
+func size(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 // server is the binary that the member runs, and its version.
@@ -293,6 +301,7 @@ func (m *Member) stop(ctx context.Context, what string, p *nethosts.Process) err
 	if p == nil {
 		return nil
 	}
+	m.lives.ask(p)
 	if err := p.Stop(ctx); err != nil {
 		return fmt.Errorf("realetcd: stop %s of %s: %w", what, m.name, err)
 	}
@@ -311,6 +320,7 @@ func (m *Member) kill(what string, p *nethosts.Process) error {
 	if p == nil {
 		return nil
 	}
+	m.lives.ask(p)
 	if err := p.Kill(); err != nil {
 		return fmt.Errorf("realetcd: kill %s of %s: %w", what, m.name, err)
 	}
@@ -356,6 +366,7 @@ func (m *Member) launchShim() error {
 	if m.Shim() != nil {
 		return nil
 	}
+	logged := size(m.ShimLog())
 	args := []string{"serve", "--etcd-endpoint", clientURL(m.address()), "--listen", m.sidecarAddr(), "--drain-time", drainTime.String()}
 	p, err := m.run(m.ShimLog(), func(out io.Writer) (*nethosts.Process, error) {
 		return m.host.StartSelf(sidecarProgram, nethosts.Command{Args: args, Env: environment(os.Environ()), Stdout: out, Stderr: out})
@@ -363,6 +374,7 @@ func (m *Member) launchShim() error {
 	if err != nil {
 		return fmt.Errorf("realetcd: start shim of %s: %w", m.name, err)
 	}
+	m.lives.begin(life{what: "shim", process: p, log: m.ShimLog(), logged: logged})
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.shim = p
