@@ -31,6 +31,7 @@ type Evidence struct {
 	Arrived   map[string]int // how often each mutation reached a server; nil where nobody counts
 	Ours      app.Record
 	Control   app.Record
+	Crashed   []string          // processes of members that ended by themselves, and how
 	Died      map[string]string // applications that did not end as told: why
 	Connected map[string]int    // application: connections that members still had from its host after it had ended, but for those that it had closed before
 	LeaseTTL  time.Duration     // of the applications; 0: the usual 5 s

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorumwise/quorumwise/e2e/nethosts"
@@ -77,7 +78,7 @@ func machines() []Fault {
 	return []Fault{
 		{Name: "disk-hang", Does: "has a disk that answers no more", Effect: Isolates, Disks: true, Inflict: hangDisk},
 		{Name: "disk-slow", Does: "has a disk that stands still for 200 ms of each 300 ms", Effect: Slows, Spreads: true, Disks: true, Follower: Open, Leader: Open, Inflict: slowDisk},
-		{Name: "memory", Does: "has hardly the memory that it needs", Effect: Slows, Spreads: true, Disks: true, Follower: Open, Leader: Open, Inflict: squeezeMemory},
+		{Name: "memory", Does: "has hardly the memory that it needs, or less", Effect: Slows, Spreads: true, Disks: true, Follower: Open, Leader: Open, Inflict: squeezeMemory},
 		{Name: "cpu", Does: "has 5 % of one core", Effect: Slows, Spreads: true, Follower: Open, Leader: Open, Inflict: starveCPU},
 	}
 }
@@ -211,10 +212,25 @@ func slowDisk(_ context.Context, _ *Stage, m *realetcd.Member) (lifter, error) {
 }
 
 // squeezeMemory asks for less than a member can do with, and gets the least. It has a disk,
-// for files in memory cannot be given back.
-func squeezeMemory(_ context.Context, _ *Stage, m *realetcd.Member) (lifter, error) {
+// for files in memory cannot be given back. A kernel that makes page faults wait for
+// memory may refuse it to system calls, and etcd ends when it cannot write its log.
+func squeezeMemory(_ context.Context, st *Stage, m *realetcd.Member) (lifter, error) {
 	const bytes = 16 << 20
-	return lifting(m.Host().LimitMemory(bytes))
+	enough, err := lifting(m.Host().LimitMemory(bytes))
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		if err := enough(ctx); err != nil {
+			return err
+		}
+		ended := m.Excuse()
+		if len(ended) == 0 {
+			return nil
+		}
+		st.Note("%s: %s ended for want of memory, and is started again", m.Name(), strings.Join(ended, " and "))
+		return m.Start(ctx)
+	}, nil
 }
 
 func starveCPU(_ context.Context, _ *Stage, m *realetcd.Member) (lifter, error) {

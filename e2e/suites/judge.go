@@ -45,7 +45,7 @@ func (e *Evidence) Judge() (v Verdict) {
 	}()
 	ours := e.consistent("ours", e.Ours)
 	v.Illustration = ours.illustration
-	v.Violations = slices.Concat(ours.violations, e.tidy(e.Ours))
+	v.Violations = slices.Concat(ours.violations, e.tidy(e.Ours), e.Crashed)
 	v.Violations = append(v.Violations, e.claimed(e.Scenario.Judge)...)
 	timing := slices.Concat(e.served(), e.left(), e.unmoved(), e.claimed(e.Scenario.Timing))
 	control := e.consistent("control", e.Control)

@@ -154,6 +154,7 @@ func TestJudgeCatchesWhatIsPlanted(t *testing.T) {
 		{"a descriptor is left", func(e *Evidence) { e.Ours.Leaks.Descriptors[1]++ }, report.Failed, "open files"},
 		{"a connection is left", func(e *Evidence) { e.Ours.Leaks.Connections = []string{"a to b"} }, report.Failed, "connections are left"},
 		{"members hold connections", func(e *Evidence) { e.Connected["ours"] = 2 }, report.Failed, "still hold 2 connections"},
+		{"a member ends by itself", func(e *Evidence) { e.Crashed = []string{"m3: etcd ended by itself: exit status 2"} }, report.Failed, "m3: etcd ended by itself"},
 		{"ours dies", func(e *Evidence) { e.Died["ours"], e.Ours = "exit status 2", app.Record{Name: "ours"} }, report.Failed, "died: exit status 2"},
 		{"the control dies", func(e *Evidence) { e.Died["control"], e.Control = "exit status 2", app.Record{Name: "control"} }, report.Broken, "exit status 2"},
 		{"the scenario's own claim fails", func(e *Evidence) {

@@ -367,6 +367,7 @@ func (p *play) gather(ctx context.Context) (*Evidence, error) {
 	if ev.Arrived, err = p.st.Cluster.Arrived(); err != nil {
 		return nil, err
 	}
+	ev.Crashed = p.st.Cluster.Crashed()
 	ev.Samples, ev.Reference = p.sampler.Stop(), p.reference.Events()
 	p.connected(ctx, ev, orphans)
 	p.facts(ev)
