@@ -3,6 +3,7 @@ package healthsvctest
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -423,6 +424,7 @@ func answersAreWhole(s *session) error {
 				return
 			default:
 				s.publish(healthsvc.Report{Identity: healthsvc.Identity{Term: term}, Serving: term%2 == 1})
+				runtime.Gosched() // on one processor an answer would wait for a time slice at each step of its way
 			}
 		}
 	})

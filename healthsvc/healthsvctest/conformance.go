@@ -11,8 +11,9 @@ import (
 	"github.com/quorumwise/quorumwise/healthsvc"
 )
 
-// patience bounds one check of the suite; a server that keeps to the contract needs milliseconds.
-const patience = 5 * time.Second
+// patience bounds one check of the suite; a server that keeps to the contract needs milliseconds,
+// and more only on a machine that is busy with other things.
+const patience = 30 * time.Second
 
 // Server is a server under test.
 type Server struct {

@@ -271,18 +271,13 @@ func TestSuiteCatchesPlantedFaults(t *testing.T) {
 			}
 		}, "a slow watcher gets the latest"},
 		{"one watcher's leaving silences the others", func(f *faulty) {
-			var mu sync.Mutex
-			left := false
+			left := make(chan struct{})
+			leave := sync.OnceFunc(func() { close(left) })
 			f.watch = func(_ *healthpb.HealthCheckRequest, s healthpb.Health_WatchServer) (healthpb.Health_WatchServer, error) {
-				context.AfterFunc(s.Context(), func() { mu.Lock(); left = true; mu.Unlock() })
+				context.AfterFunc(s.Context(), leave)
 				return &sendFault{s, func(next func(*healthpb.HealthCheckResponse) error, m *healthpb.HealthCheckResponse) error {
-					// Gives the leaving time to be noticed; only the faulty server waits.
-					if m.GetStatus() == serving {
-						time.Sleep(20 * time.Millisecond)
-					}
-					mu.Lock()
-					defer mu.Unlock()
-					if left {
+					if m.GetStatus() == serving { // published after one has left
+						<-left
 						return nil
 					}
 					return next(m)
