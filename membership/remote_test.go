@@ -228,13 +228,15 @@ func TestObserveWithoutCredentialsIsNoError(t *testing.T) {
 	})
 	for why, watch := range map[string]error{"refused as well": rpctypes.ErrGRPCPermissionDenied, "hanging": errHang} {
 		t.Run("the watch is "+why, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			defer cancel()
-			o, err := NewRemote(serve(t, &fakeEtcd{token: "t1", watch: watch})).Observe(ctx)
-			if err != nil || o.At.IsZero() {
-				t.Errorf("got %+v, %v, want an observation that holds nothing but its time", o, err)
-			}
-			checkObservation(t, o, Observation{})
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				defer cancel()
+				o, err := NewRemote(serve(t, &fakeEtcd{token: "t1", watch: watch})).Observe(ctx)
+				if err != nil || o.At.IsZero() {
+					t.Errorf("got %+v, %v, want an observation that holds nothing but its time", o, err)
+				}
+				checkObservation(t, o, Observation{})
+			})
 		})
 	}
 	t.Run("a learner stays one", func(t *testing.T) {

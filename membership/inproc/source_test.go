@@ -3,8 +3,10 @@ package inproc
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"testing"
 	"time"
 
@@ -50,7 +52,7 @@ func start(t *testing.T, name, cluster string, peer url.URL) *etcd {
 	select {
 	case <-e.Server.ReadyNotify():
 	case <-soon(t).Done():
-		t.Fatalf("etcd %s is not ready within 5 s", name)
+		t.Fatalf("etcd %s is not ready within %v", name, patience)
 	}
 	return connect(t, e)
 }
@@ -66,10 +68,12 @@ func connect(t *testing.T, e *embed.Etcd) *etcd {
 	return &etcd{e, conn, membership.NewRemote(conn), NewSource(e.Server)}
 }
 
-// peerURL is of a port that was free a moment ago.
+// peerURL is of a port that was free a moment ago, on a loopback address that only this
+// process uses, so that nobody else takes it meanwhile.
 func peerURL(t *testing.T) url.URL {
 	t.Helper()
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	pid := os.Getpid()
+	lis, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 64+pid>>16&63, pid>>8&255, pid&255))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,10 +81,13 @@ func peerURL(t *testing.T) url.URL {
 	return url.URL{Scheme: "http", Host: lis.Addr().String()}
 }
 
+// patience is far more than anything here takes, also beside other tests on two processors.
+const patience = 30 * time.Second
+
 // soon is a context that no call on a healthy loopback member outlives.
 func soon(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -88,9 +95,9 @@ func soon(t *testing.T) context.Context {
 // eventually waits for something that etcd does in its own time.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within 5 s", what)
+			t.Fatalf("%s: not within %v", what, patience)
 		}
 	}
 }
@@ -248,8 +255,8 @@ func TestSourcesProveNothingWhileTheStorageStalls(t *testing.T) {
 	backend.ReadTx().RLock()
 	committed := make(chan struct{})
 	go func() { backend.ForceCommit(); close(committed) }()
-	eventually(t, "reads stall", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	eventually(t, "reads stall", func() bool { // not only take their time
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		return e.remote.Read(ctx) != nil
 	})
