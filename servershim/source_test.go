@@ -47,6 +47,9 @@ func (f *fakeSource) set(change func(*fakeSource)) {
 func (f *fakeSource) call(ctx context.Context, which *answer) error {
 	f.mu.Lock()
 	how, rtt := *which, f.rtt
+	if which == &f.read && f.readsOnce {
+		f.read, f.readsOnce = works, false
+	}
 	if how == hangs {
 		f.hanging++
 		f.most = max(f.most, f.hanging)
@@ -85,15 +88,7 @@ func (f *fakeSource) Prove(ctx context.Context) error {
 	return f.call(ctx, &f.proof)
 }
 
-func (f *fakeSource) Read(ctx context.Context) error {
-	err := f.call(ctx, &f.read)
-	f.set(func(f *fakeSource) {
-		if f.readsOnce {
-			f.read, f.readsOnce = works, false
-		}
-	})
-	return err
-}
+func (f *fakeSource) Read(ctx context.Context) error { return f.call(ctx, &f.read) }
 
 func (f *fakeSource) Observe(ctx context.Context) (membership.Observation, error) {
 	at := time.Now()

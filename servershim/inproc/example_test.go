@@ -9,6 +9,7 @@ import (
 
 	"go.etcd.io/etcd/server/v3/embed"
 
+	"github.com/quorumwise/quorumwise/healthsvc"
 	"github.com/quorumwise/quorumwise/servershim"
 	"github.com/quorumwise/quorumwise/servershim/inproc"
 )
@@ -47,16 +48,16 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	for !shim.Report().Serving {
+	r := shim.Report()
+	for ; !r.Serving || !r.Leads; r = shim.Report() {
 		time.Sleep(10 * time.Millisecond)
 	}
-	r := shim.Report()
 	fmt.Println("quorum:", r.Quorum, "voter:", r.Voter, "leads:", r.Leads)
 	shim.Drain()
-	for shim.Report().Serving {
+	for ; r.Reason != healthsvc.ReasonDraining; r = shim.Report() {
 		time.Sleep(10 * time.Millisecond)
 	}
-	fmt.Println("reason:", shim.Report().Reason)
+	fmt.Println("reason:", r.Reason)
 	// Output:
 	// quorum: true voter: true leads: true
 	// reason: draining

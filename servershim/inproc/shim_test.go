@@ -24,16 +24,19 @@ import (
 	"github.com/quorumwise/quorumwise/servershim"
 )
 
-// freePort was free a moment ago. With two client listeners embed.Etcd does not
-// tell which of its ports is whose.
-func freePort(t testing.TB) string {
+// Of several listeners embed.Etcd does not tell which is whose; their hosts do.
+const clientHost, webHost = "127.0.0.1", "127.0.0.2"
+
+// clientAddress is where e serves gRPC.
+func clientAddress(t testing.TB, e *embed.Etcd) string {
 	t.Helper()
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for _, lis := range e.Clients {
+		if host, _, _ := net.SplitHostPort(lis.Addr().String()); host == clientHost {
+			return lis.Addr().String()
+		}
 	}
-	defer lis.Close()
-	return lis.Addr().String()
+	t.Fatalf("etcd has no listener at %s", clientHost)
+	return ""
 }
 
 // config is of one member on loopback ports.
@@ -44,14 +47,22 @@ func config(t testing.TB, scheme string) *embed.Config {
 	cfg.LogLevel = "panic"
 	cfg.UnsafeNoFsync = true
 	cfg.TickMs, cfg.ElectionMs = 10, 100
-	client := url.URL{Scheme: scheme, Host: freePort(t)}
-	peer := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
+	client := url.URL{Scheme: scheme, Host: clientHost + ":0"}
+	peer := url.URL{Scheme: "http", Host: clientHost + ":0"}
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
 	cfg.ClientAutoTLS = scheme == "https"
 	cfg.SelfSignedCertValidity = 1
 	return cfg
+}
+
+// unhurried does not call a member lost because the machine is busy with other things.
+func unhurried() servershim.Config {
+	return servershim.Config{
+		ElectionTimeout: 50 * time.Second, WindowFloor: 50 * time.Second, Interval: 300 * time.Millisecond,
+		Logger: slog.New(slog.DiscardHandler),
+	}
 }
 
 // member is an etcd server that may be closed before the test ends.
@@ -67,7 +78,7 @@ func start(t testing.TB, scheme string, changes ...func(*embed.Config)) (member,
 	for _, change := range changes {
 		change(cfg)
 	}
-	s, err := Attach(cfg, servershim.Config{ElectionTimeout: time.Second, Logger: slog.New(slog.DiscardHandler)})
+	s, err := Attach(cfg, unhurried())
 	if err != nil {
 		t.Fatalf("Attach: %v", err)
 	}
@@ -86,7 +97,7 @@ func start(t testing.TB, scheme string, changes ...func(*embed.Config)) (member,
 	if scheme == "https" {
 		creds = credentials.NewTLS(&tls.Config{InsecureSkipVerify: true})
 	}
-	return m, s, dial(t, cfg.ListenClientUrls[0].Host, creds)
+	return m, s, dial(t, clientAddress(t, e), creds)
 }
 
 func dial(t testing.TB, address string, creds credentials.TransportCredentials) *grpc.ClientConn {
@@ -99,9 +110,12 @@ func dial(t testing.TB, address string, creds credentials.TransportCredentials) 
 	return conn
 }
 
+// patience is far more than anything here takes, also beside other tests on two processors.
+const patience = 30 * time.Second
+
 func check(t testing.TB, conn *grpc.ClientConn, service string) (healthpb.HealthCheckResponse_ServingStatus, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var md metadata.MD
 	resp, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{Service: service}, grpc.Header(&md), grpc.WaitForReady(true))
@@ -118,7 +132,7 @@ func check(t testing.TB, conn *grpc.ClientConn, service string) (healthpb.Health
 // watch opens a stream and reads until it has seen want.
 func watch(t testing.TB, conn *grpc.ClientConn, service string, want healthpb.HealthCheckResponse_ServingStatus) healthpb.Health_WatchClient {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	stream, err := healthpb.NewHealthClient(conn).Watch(ctx, &healthpb.HealthCheckRequest{Service: service}, grpc.WaitForReady(true))
 	if err != nil {
@@ -188,7 +202,7 @@ func TestShimOnEtcdsOwnPort(t *testing.T) {
 // election timeouts.
 func TestShimDoesNotDelayCloseOfEtcd(t *testing.T) {
 	apart := func(cfg *embed.Config) { // HTTP elsewhere, so that gRPC speaks TLS by itself
-		cfg.ListenClientHttpUrls = []url.URL{{Scheme: "http", Host: "localhost:0"}}
+		cfg.ListenClientHttpUrls = []url.URL{{Scheme: "http", Host: webHost + ":0"}}
 	}
 	for name, c := range map[string]struct {
 		scheme  string
@@ -208,8 +222,8 @@ func TestShimDoesNotDelayCloseOfEtcd(t *testing.T) {
 			stream := watch(t, conn, healthsvc.ServiceServing, healthpb.HealthCheckResponse_SERVING)
 			begin := time.Now()
 			e.close()
-			if took := time.Since(begin); took > 2*time.Second {
-				t.Errorf("got Close after %v, want within 2 s though a Watch is open", took)
+			if took := time.Since(begin); took > 4*time.Second {
+				t.Errorf("got Close after %v, want it well below the 5 s for which it waits for an open Watch", took)
 			}
 			if _, err := stream.Recv(); status.Code(err) != codes.Unavailable {
 				t.Errorf("got %v at the end of the stream, want Unavailable", err)
@@ -270,8 +284,8 @@ func TestShimClosesInTimeWhateverClientsDo(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Errorf("Close: got %v, want nil", err)
 	}
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("Close took %v, want about a second at most: one silent connection must not keep a program from ending", took)
+	if took := time.Since(began); took > patience {
+		t.Errorf("Close took %v, want it well below grpc's two minutes for a handshake: one silent connection must not keep a program from ending", took)
 	}
 	if err := <-served; err != nil {
 		t.Errorf("Serve: got %v, want nil after Close", err)
