@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quorumwise/quorumwise/e2e/scenario"
 )
@@ -22,21 +23,16 @@ func TestScenarios(t *testing.T) {
 			continue
 		}
 		t.Run(sc.Name, func(t *testing.T) {
-			log := slog.New(slog.DiscardHandler)
-			if *logs {
-				log = slog.New(slog.NewTextHandler(os.Stderr, nil))
-			}
-			out, err := scenario.Run(t.Context(), sc, scenario.Options{Logger: log})
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := play(t, sc)
 			outs = append(outs, out)
-			t.Logf("moved: %v; the machine was late by %v, at worst %v", out.Moves, out.Lateness.Typical, out.Lateness.Worst)
-			if out.Void != "" {
-				t.Errorf("%s: void: %s", sc.Does, out.Void)
-			}
 			for _, v := range out.Violations {
 				t.Errorf("%s: %s", sc.Does, v)
+			}
+			switch {
+			case out.Luck(): // as often as it was played
+				t.Skipf("%s: %s", sc.Does, out.Void)
+			case out.Void != "":
+				t.Errorf("%s: void: %s", sc.Does, out.Void)
 			}
 		})
 	}
@@ -45,4 +41,27 @@ func TestScenarios(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("figures:\n%s", table.String())
+}
+
+// play plays a scenario, again while it is void by bad luck and there is time.
+func play(t *testing.T, sc scenario.Scenario) scenario.Outcome {
+	t.Helper()
+	const plays = 3
+	const besideSteps = time.Minute
+	log := slog.New(slog.DiscardHandler)
+	if *logs {
+		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	}
+	for n := 1; ; n++ {
+		out, err := scenario.Run(t.Context(), sc, scenario.Options{Logger: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("moved: %v; the machine was late by %v, at worst %v", out.Moves, out.Lateness.Typical, out.Lateness.Worst)
+		deadline, limited := t.Deadline()
+		if !out.Luck() || n == plays || limited && time.Until(deadline) < sc.Lasts()+besideSteps {
+			return out
+		}
+		t.Logf("played again, for it was void: %s; in doubt: %q", out.Void, out.Doubts)
+	}
 }

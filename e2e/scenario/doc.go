@@ -6,7 +6,9 @@
 // quorumwise, one with the official client as control. [Run] plays it and returns
 // an [Outcome]: the figures of both, and every violation. A scenario whose control
 // is expected to get stuck and does not is void, which counts as failed: it has
-// not shown that there was anything to survive.
+// not shown that there was anything to survive. So is one in which our client was late
+// on a machine that was late itself ([Lateness]): it may be played again. What our client
+// did wrong is a violation, however late the machine was.
 //
 // [All] lists them. Those marked Quick cover every mechanism once.
 package scenario

@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,10 +13,21 @@ import (
 // stuckAfter is the wait that makes a control stuck: more than any election.
 const stuckAfter = 2500 * time.Millisecond
 
+const leaseTTL = 5 * time.Second
+
 // stillMost is how long a cluster may be without a leader before what its clients
-// lose is its own doing: a lease of 5 s, less the third that may have passed since
+// lose is its own doing: a lease's time, less the third that may have passed since
 // its last keepalive.
-const stillMost = 5 * time.Second * 2 / 3
+const stillMost = leaseTTL * 2 / 3
+
+// How late the machine may have been before what comes out in time or not says nothing
+// about our client: at once, where streams move for evidence that is late, and altogether,
+// in the time of a call or of a lease. A bound that is missed by no more than the machine
+// took until then is in doubt too.
+const (
+	lateMost  = 100 * time.Millisecond
+	takenMost = 500 * time.Millisecond
+)
 
 // Outcome is what a scenario has shown.
 type Outcome struct {
@@ -27,60 +40,109 @@ type Outcome struct {
 	Lateness      Lateness                // of the machine
 	ControlStuck  string                  // how the control got stuck; "" if it did not
 	Violations    []string                // what our client did wrong
+	Doubts        []string                // what it did late, or the machine
 	Void          string                  // why the scenario shows nothing; "" if it does
 }
 
 // OK says whether the scenario shows what it should.
 func (o Outcome) OK() bool { return o.Void == "" && len(o.Violations) == 0 }
 
-// judge compares with the history up to revision upTo, for which the watches were
-// waited: a write that was given up may still be applied after that.
-func (o *Outcome) judge(sc Scenario, ours workload.Record, h workload.History, upTo int64, arrived map[string]int) {
+// Luck says of a scenario that shows nothing that neither client is the reason: the
+// machine was late, or the cluster took long to find a leader. Played again it may tell.
+func (o Outcome) Luck() bool {
+	return o.Void != "" && len(o.Violations) == 0 && (len(o.Doubts) > 0 || o.Lateness.Worst > lateMost || o.Still > stillMost)
+}
+
+// evidence is what a scenario is judged by, besides its figures.
+type evidence struct {
+	marks
+	ours    workload.Record
+	history workload.History
+	upTo    int64 // the revision for which the watches were waited: a write that was given up may be applied later
+	arrived map[string]int
+	machine lags
+	moved   []string // what moved before anything was done to a member
+}
+
+// judge tells what our client did wrong from what it may merely have done late, on a
+// machine that was late itself. The second leaves the scenario void.
+func (o *Outcome) judge(sc Scenario, e evidence) {
+	o.Lateness = e.machine.summary()
 	o.ControlStuck, _ = o.Control.Stuck(stuckAfter + o.Elected)
-	if sc.Control == Stuck && o.ControlStuck == "" {
+	o.consistent(e)
+	o.kept(e)
+	o.served(sc, e)
+	o.left(sc, e)
+	switch {
+	case o.Still > stillMost:
+		o.Void = fmt.Sprintf("the cluster itself stood still for %v: no client could have kept its leases", shown(o.Still))
+	case len(o.Doubts) > 0:
+		o.Void = fmt.Sprintf("the machine was late by up to %v: it tells nothing about who was in time", shown(o.Lateness.Worst))
+	case sc.Control == Stuck && o.ControlStuck == "":
 		o.Void = fmt.Sprintf("the official client was not stuck: lag %v, longest Get %v, no lease lost", o.Control.Lag, o.Control.GetMax)
 	}
-	if o.Still > stillMost {
-		o.Void = fmt.Sprintf("the cluster itself stood still for %v: no client could have kept its leases", shown(o.Still))
-	}
-	o.consistent(ours, h, upTo, arrived)
-	o.served(sc)
-	o.left(sc)
 }
 
 // consistent checks what must hold whatever happens.
-func (o *Outcome) consistent(ours workload.Record, h workload.History, upTo int64, arrived map[string]int) {
-	want := workload.Between(h.Events, ours.StartRev, upTo)
-	for _, w := range ours.Watches {
-		o.Violations = append(o.Violations, workload.CheckWatch(w.Name, workload.Between(w.Events, ours.StartRev, upTo), want)...)
+func (o *Outcome) consistent(e evidence) {
+	want := workload.Between(e.history.Events, e.ours.StartRev, e.upTo)
+	for _, w := range e.ours.Watches {
+		o.Violations = append(o.Violations, workload.CheckWatch(w.Name, workload.Between(w.Events, e.ours.StartRev, e.upTo), want)...)
 		if w.Closed != nil {
 			o.violate("watch %s: %v", w.Name, w.Closed)
 		}
 	}
-	for _, l := range ours.Leases {
-		o.Violations = append(o.Violations, workload.CheckLease(l)...)
+	o.Violations = append(o.Violations, workload.CheckOnce(e.ours.Puts, e.history.Applied, e.arrived)...)
+	o.Violations = append(o.Violations, workload.CheckReads(e.ours.Gets, e.ours.Puts)...)
+}
+
+// kept checks that no lease was lost.
+func (o *Outcome) kept(e evidence) {
+	for _, l := range e.ours.Leases {
+		lost := l.LostAt()
+		inDoubt := o.Still > stillMost || e.machine.between(lost.Add(-leaseTTL), lost) > takenMost
+		for _, line := range workload.CheckLease(l) {
+			o.miss(inDoubt, "%s", line)
+		}
 	}
-	o.Violations = append(o.Violations, workload.CheckOnce(ours.Puts, h.Applied, arrived)...)
-	o.Violations = append(o.Violations, workload.CheckReads(ours.Gets, ours.Puts)...)
 }
 
 // served checks what the user of our client must not have noticed.
-func (o *Outcome) served(sc Scenario) {
+func (o *Outcome) served(sc Scenario, e evidence) {
 	if o.Ours.GetsFailed > 0 {
-		o.violate("%d of %d Gets failed; a read can always be sent again: %v", o.Ours.GetsFailed, o.Ours.Gets, o.Ours.Failures)
+		o.miss(e.hindered(e.ours.Gets), "%d of %d Gets failed; a read can always be sent again: %v", o.Ours.GetsFailed, o.Ours.Gets, o.Ours.Failures)
 	}
 	if o.Ours.PutsFailed > 0 {
-		o.violate("%d Puts failed with an error that does not say that their outcome is unknown: %v", o.Ours.PutsFailed, o.Ours.Failures)
+		o.miss(e.hindered(e.ours.Puts), "%d Puts failed with an error that does not say that their outcome is unknown: %v", o.Ours.PutsFailed, o.Ours.Failures)
+	}
+	for _, line := range e.moved {
+		o.miss(o.Lateness.Worst > lateMost, "%s", line)
 	}
 	if sc.Control == Unharmed {
 		o.unmoved()
 	}
 }
 
+// hindered says that the machine took its time from every call that failed for certain.
+func (e evidence) hindered(ops []workload.Op) (all bool) {
+	for _, op := range ops {
+		unknown := op.ID != "" && (outcomeUnknown(op.Err) || errors.Is(op.Err, context.DeadlineExceeded))
+		if op.Err == nil || unknown {
+			continue
+		}
+		if e.machine.between(op.Began, op.Ended) <= takenMost {
+			return false
+		}
+		all = true
+	}
+	return all
+}
+
 // unmoved checks that no stream left a member that was good. A keepalive that an
 // election leaves unanswered may reopen its lease stream. Single calls may be sent
 // again or given up: the leader was lost, whatever the members are.
 func (o *Outcome) unmoved() {
+	late := o.Lateness.Worst > lateMost
 	overdue := 0
 	for kind, n := range o.Moves {
 		switch {
@@ -88,19 +150,19 @@ func (o *Outcome) unmoved() {
 		case kind.Class == "lease" && kind.Reason == client.ReasonKeepalive:
 			overdue += n
 		default:
-			o.violate("%d moves of %s for %s; want none: no member was bad", n, kind.Class, kind.Reason)
+			o.miss(late, "%d moves of %s for %s; want none: no member was bad", n, kind.Class, kind.Reason)
 		}
 	}
 	if o.Ours.WatchesReopened > 0 {
-		o.violate("%d watch streams were opened again; want none: no member was bad", o.Ours.WatchesReopened)
+		o.miss(late, "%d watch streams were opened again; want none: no member was bad", o.Ours.WatchesReopened)
 	}
 	if o.Ours.LeasesReopened > overdue {
-		o.violate("%d lease streams were opened again, of which only %d for an overdue keepalive", o.Ours.LeasesReopened, overdue)
+		o.miss(late, "%d lease streams were opened again, of which only %d for an overdue keepalive", o.Ours.LeasesReopened, overdue)
 	}
 }
 
 // left checks how soon the member was left and, where wanted, used again.
-func (o *Outcome) left(sc Scenario) {
+func (o *Outcome) left(sc Scenario, e evidence) {
 	for _, b := range []struct {
 		what     string
 		got, max time.Duration
@@ -111,12 +173,26 @@ func (o *Outcome) left(sc Scenario) {
 		{"the watches fell behind", o.Ours.Lag, sc.Budget.Lag},
 	} {
 		if limit := b.max + o.Elected; b.max > 0 && b.got > limit {
-			o.violate("%s after %s; want at most %v (%v after the election)", b.what, shown(b.got), limit.Round(time.Millisecond), b.max)
+			until := e.heal // Never: for as long as the fault lasted
+			if b.got != workload.Never {
+				until = e.cut.Add(b.got)
+			}
+			inDoubt := until.Sub(e.cut.Add(limit)) <= e.machine.between(e.cut, until)
+			o.miss(inDoubt, "%s after %s; want at most %v (%v after the election)", b.what, shown(b.got), limit.Round(time.Millisecond), b.max)
 		}
 	}
 	if sc.Returns && (o.Ours.CallsBack == 0 || o.Ours.StreamsBack == 0) {
-		o.violate("after the heal %d calls and %d streams went to the member; want both: it is good again", o.Ours.CallsBack, o.Ours.StreamsBack)
+		o.miss(o.Lateness.Worst > lateMost, "after the heal %d calls and %d streams went to the member; want both: it is good again", o.Ours.CallsBack, o.Ours.StreamsBack)
 	}
+}
+
+// miss files something that was not in time.
+func (o *Outcome) miss(inDoubt bool, format string, args ...any) {
+	if inDoubt {
+		o.Doubts = append(o.Doubts, fmt.Sprintf(format, args...))
+		return
+	}
+	o.violate(format, args...)
 }
 
 func (o *Outcome) violate(format string, args ...any) {

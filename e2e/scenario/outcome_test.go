@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,11 @@ import (
 	"github.com/quorumwise/quorumwise/client"
 	"github.com/quorumwise/quorumwise/e2e/workload"
 )
+
+var t0 = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+
+// ms is a moment, in milliseconds after the fault. It is healed at 9000.
+func ms(n int) time.Time { return t0.Add(time.Duration(n) * time.Millisecond) }
 
 // stuck is a control as it should be.
 var stuck = workload.Figures{Lag: 9 * time.Second}
@@ -23,8 +29,11 @@ func TestJudgeCatchesEveryKindOfPlantedFailure(t *testing.T) {
 		out     Outcome
 		ours    workload.Record
 		history workload.History
+		machine lags
+		moved   []string
 		void    bool
 		say     string // the one violation; "" for none
+		doubt   string // what is in doubt; "" for nothing
 	}{
 		{name: "all is well", sc: cut, out: Outcome{Control: stuck}},
 		{name: "control not stuck", sc: cut, out: Outcome{Control: workload.Figures{Lag: stuckAfter}}, void: true},
@@ -61,14 +70,46 @@ func TestJudgeCatchesEveryKindOfPlantedFailure(t *testing.T) {
 			ours:    workload.Record{StartRev: 5, Watches: []workload.WatchRecord{{Name: "w"}}},
 			history: workload.History{Events: []workload.Event{{Revision: 6, Value: "late"}}}},
 		{name: "a lease lost", sc: calm, say: "its keepalive channel closed",
-			ours: workload.Record{Leases: []workload.LeaseRecord{{Name: "l", ClosedAt: time.Now()}}}},
+			ours: workload.Record{Leases: []workload.LeaseRecord{{Name: "l", ClosedAt: ms(5000)}}}},
+		{name: "something moved before the fault", sc: cut, out: Outcome{Control: stuck}, moved: []string{"it moved a watch"}, say: "it moved a watch"},
 		{name: "a Put applied twice", sc: calm, say: "applied 2 times",
 			ours:    workload.Record{Puts: []workload.Op{{ID: "p"}}},
 			history: workload.History{Applied: map[string]int{"p": 2}}},
+
+		// What a late machine explains, and what it does not.
+		{name: "late, and all is well", sc: cut, out: Outcome{Control: stuck}, machine: lateBy(300, 200)},
+		{name: "late, and control not stuck", sc: cut, machine: lateBy(300, 200), void: true},
+		{name: "late for a call", sc: cut, machine: lateBy(300, 101), void: true, doubt: "after 500ms; want at most 400ms",
+			out: Outcome{Control: stuck, Ours: workload.Figures{LastCall: 500 * time.Millisecond}}},
+		{name: "late by less than the call", sc: cut, machine: lateBy(300, 99), say: "after 500ms; want at most 400ms",
+			out: Outcome{Control: stuck, Ours: workload.Figures{LastCall: 500 * time.Millisecond}}},
+		{name: "late after the call", sc: cut, machine: lateBy(700, 150), say: "after 500ms; want at most 400ms",
+			out: Outcome{Control: stuck, Ours: workload.Figures{LastCall: 500 * time.Millisecond}}},
+		{name: "late, but not for the whole fault", sc: cut, machine: lateBy(3000, 2900), say: "last read on the member ended after never",
+			out: Outcome{Control: stuck, Ours: workload.Figures{LastRead: workload.Never}}},
+		{name: "late for a lease", sc: calm, machine: lateBy(3000, 600), void: true, doubt: "its keepalive channel closed",
+			ours: workload.Record{Leases: []workload.LeaseRecord{{Name: "l", ClosedAt: ms(5000)}}}},
+		{name: "late long before a lease", sc: calm, machine: lateBy(-500, 600), say: "its keepalive channel closed",
+			ours: workload.Record{Leases: []workload.LeaseRecord{{Name: "l", ClosedAt: ms(5000)}}}},
+		{name: "no leader for a lease", sc: calm, out: Outcome{Still: stillMost + 1}, void: true, doubt: "its keepalive channel closed",
+			ours: workload.Record{Leases: []workload.LeaseRecord{{Name: "l", ClosedAt: ms(5000)}}}},
+		{name: "late for a Get", sc: calm, machine: lateBy(3000, 600), void: true, doubt: "1 of 1 Gets failed",
+			out:  Outcome{Ours: workload.Figures{Gets: 1, GetsFailed: 1}},
+			ours: workload.Record{Gets: []workload.Op{{Began: ms(0), Ended: ms(5000), Err: context.DeadlineExceeded}}}},
+		{name: "late for one of two Gets", sc: calm, machine: lateBy(3000, 600), say: "2 of 2 Gets failed",
+			out: Outcome{Ours: workload.Figures{Gets: 2, GetsFailed: 2}},
+			ours: workload.Record{Gets: []workload.Op{
+				{Began: ms(0), Ended: ms(5000), Err: context.DeadlineExceeded}, {Began: ms(6000), Ended: ms(11000), Err: context.DeadlineExceeded},
+			}}},
+		{name: "late, and a watch moved", sc: calm, machine: lateBy(300, 150), void: true, doubt: "1 moves of watch",
+			out: Outcome{Moves: map[client.MoveKind]int{drift: 1}}},
+		{name: "late, and an event lost", sc: calm, machine: lateBy(300, 600), say: "never delivered revision 5",
+			ours:    workload.Record{StartRev: 4, Watches: []workload.WatchRecord{{Name: "w"}}},
+			history: workload.History{Events: []workload.Event{{Revision: 5, Value: "x"}}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			out := tc.out
-			out.judge(tc.sc, tc.ours, tc.history, 5, nil)
+			out.judge(tc.sc, evidence{marks: marks{cut: t0, heal: ms(9000)}, ours: tc.ours, history: tc.history, upTo: 5, machine: tc.machine, moved: tc.moved})
 			if (out.Void != "") != tc.void {
 				t.Errorf("void = %q, want void: %v", out.Void, tc.void)
 			}
@@ -78,8 +119,14 @@ func TestJudgeCatchesEveryKindOfPlantedFailure(t *testing.T) {
 			case tc.say != "" && (len(out.Violations) != 1 || !strings.Contains(out.Violations[0], tc.say)):
 				t.Errorf("violations %q; want one with %q", out.Violations, tc.say)
 			}
+			if got := strings.Join(out.Doubts, "; "); (got == "") != (tc.doubt == "") || !strings.Contains(got, tc.doubt) {
+				t.Errorf("in doubt is %q; want %q", got, tc.doubt)
+			}
 			if want := !tc.void && tc.say == ""; out.OK() != want {
 				t.Errorf("OK() = %v, want %v", out.OK(), want)
+			}
+			if want := tc.void && (tc.machine != nil || out.Still > stillMost); out.Luck() != want {
+				t.Errorf("Luck() = %v, want %v: only then it is played again", out.Luck(), want)
 			}
 		})
 	}

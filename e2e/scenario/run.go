@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/quorumwise/quorumwise/client"
+	"github.com/quorumwise/quorumwise/e2e/cluster"
 	"github.com/quorumwise/quorumwise/e2e/workload"
 )
 
@@ -20,9 +21,9 @@ const (
 	steady = 1500 * time.Millisecond
 	// catchUp is how long watches may take to deliver what was written, after the
 	// last step.
-	catchUp = 10 * time.Second
+	catchUp = 30 * time.Second
 	// setUp bounds the start of the cluster and its clients.
-	setUp = 60 * time.Second
+	setUp = 2 * time.Minute
 )
 
 // Options are how a scenario is played. The zero value works.
@@ -76,7 +77,7 @@ func (st *Stage) play(ctx context.Context, sc Scenario, opts Options) (out Outco
 	if err := sleep(ctx, steady); err != nil {
 		return out, err
 	}
-	var late Lateness
+	var late lags
 	var measuring sync.WaitGroup
 	measure, stop := context.WithCancel(ctx)
 	measuring.Go(func() { late = measureLateness(measure) })
@@ -96,14 +97,14 @@ func (st *Stage) play(ctx context.Context, sc Scenario, opts Options) (out Outco
 	}
 	reference := st.reference.Events()
 	out = Outcome{
-		Scenario: sc.Name, Shim: sc.Shim.String(), Elected: m.elected, Moves: moves, Lateness: late,
+		Scenario: sc.Name, Shim: sc.Shim.String(), Elected: m.elected, Moves: moves,
 		Ours:    workload.Measure(ours, st.Ours.Trace, reference, st.fault(st.Ours, m.cut, m.heal), outcomeUnknown),
 		Control: workload.Measure(control, st.Control.Trace, reference, st.fault(st.Control, m.cut, m.heal), outcomeUnknown),
 	}
 	// Nobody's silence is shorter than the cluster's; the reference too has a member
 	// that may be restarted under it.
 	out.Still = min(workload.Silence(reference, ours.Began, ours.Ended), out.Ours.Silence, out.Control.Silence)
-	out.judge(sc, ours, history, upTo, st.arrivals.Counts())
+	out.judge(sc, evidence{marks: m, ours: ours, history: history, upTo: upTo, arrived: st.arrivals.Counts(), machine: late, moved: st.moved})
 	return out, nil
 }
 
@@ -113,8 +114,13 @@ func (st *Stage) steps(ctx context.Context, sc Scenario, opts Options) (m marks,
 	defer watching.Wait()
 	watch, stop := context.WithCancel(ctx)
 	defer stop()
-	old := st.Cluster.Leader()
 	for _, step := range sc.Steps {
+		var old *cluster.Member
+		if step.Mark == Fault { // whoever leads just before it
+			if old, err = st.Cluster.WaitLeader(ctx); err != nil {
+				return m, err
+			}
+		}
 		now := time.Now()
 		if opts.Step != nil {
 			opts.Step(now, step)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -38,6 +39,8 @@ type Stage struct {
 	writer    *clientv3.Client // reaches the members that are not the target
 	watcher   *clientv3.Client // reaches one of them
 	closers   []func() error   // in order of opening
+
+	moved []string // what our client moved before anything was done to a member
 }
 
 // eventEvery is how often the reference writes.
@@ -64,7 +67,9 @@ func (st *Stage) open(ctx context.Context, sc Scenario, log *slog.Logger) error 
 	if err := c.Settled(ctx, 500*time.Millisecond); err != nil {
 		return err
 	}
-	st.aim(sc.Target)
+	if err := st.aim(ctx, sc.Target); err != nil {
+		return err
+	}
 	if err := st.observe(ctx); err != nil {
 		return err
 	}
@@ -92,14 +97,20 @@ func (st *Stage) open(ctx context.Context, sc Scenario, log *slog.Logger) error 
 }
 
 // aim chooses the member of the role.
-func (st *Stage) aim(role Role) {
+func (st *Stage) aim(ctx context.Context, role Role) error {
+	leader, err := st.Cluster.WaitLeader(ctx)
+	if err != nil {
+		return err
+	}
 	switch role {
 	case Nobody:
 	case Leader:
-		st.Target = st.Cluster.Leader()
+		st.Target = leader
 	case Follower:
-		st.Target = st.Cluster.Followers()[0]
+		isLeader := func(m *cluster.Member) bool { return m == leader }
+		st.Target = slices.DeleteFunc(st.Cluster.Members(), isLeader)[0]
 	}
+	return nil
 }
 
 // observe opens the clients that no fault touches, and the reference.

@@ -111,13 +111,19 @@ func TestCheckLeaseCatchesALostLease(t *testing.T) {
 		name  string
 		lease LeaseRecord
 		say   string
+		lost  time.Time
 	}{
-		{"kept", LeaseRecord{TTLs: alive}, ""},
-		{"less than a second left", LeaseRecord{TTLs: append(alive, TTL{At: at(900)})}, ""},
-		{"channel closed", LeaseRecord{TTLs: alive, ClosedAt: at(600)}, "channel closed at 12:00:00.600"},
-		{"gone at the server", LeaseRecord{TTLs: append(alive, TTL{At: at(900), Remaining: -time.Second})}, "was gone at 12:00:00.900"},
+		{"kept", LeaseRecord{TTLs: alive}, "", time.Time{}},
+		{"less than a second left", LeaseRecord{TTLs: append(alive, TTL{At: at(900)})}, "", time.Time{}},
+		{"channel closed", LeaseRecord{TTLs: alive, ClosedAt: at(600)}, "channel closed at 12:00:00.600", at(600)},
+		{"gone at the server", LeaseRecord{TTLs: append(alive, TTL{At: at(900), Remaining: -time.Second})}, "was gone at 12:00:00.900", at(900)},
 	} {
-		t.Run(tc.name, func(t *testing.T) { mustSay(t, CheckLease(tc.lease), tc.say) })
+		t.Run(tc.name, func(t *testing.T) {
+			mustSay(t, CheckLease(tc.lease), tc.say)
+			if got := tc.lease.LostAt(); got != tc.lost {
+				t.Errorf("lost at %v, want %v", got, tc.lost)
+			}
+		})
 	}
 }
 

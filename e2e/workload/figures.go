@@ -41,7 +41,7 @@ type Figures struct {
 	LastCall         time.Duration // from the cut until the last new call went to the member before the heal; 0: none did
 	LastRead         time.Duration // from the cut until the last read on it ended; Never: one was still waiting at the heal
 	LastStream       time.Duration // from the cut until the last watch or lease stream left it; Never likewise
-	LastMutation     time.Duration // from the cut until the last Put on it ended; Never likewise
+	LastMutation     time.Duration // from the cut until the last call on it ended that is no read; Never likewise
 }
 
 // Measure computes the figures of one load. unknown says of an error whether it
@@ -183,7 +183,7 @@ func (f *Figures) leaving(attempts []Attempt, fault Fault) {
 			f.LastStream = max(f.LastStream, left)
 		case a.Method == MethodRange:
 			f.LastRead = max(f.LastRead, left)
-		case a.Method == MethodPut:
+		default: // whatever else may write: it must not be sent again
 			f.LastMutation = max(f.LastMutation, left)
 		}
 	}

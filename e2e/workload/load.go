@@ -127,7 +127,7 @@ func (l *Load) spread(ctx context.Context, method string, add func(context.Conte
 	const most = 24
 	for i := range most {
 		// A member that is out of use for a moment may be in use again soon.
-		if err := pause(ctx, time.Duration(max(0, i-l.cfg.Spread))*10*time.Millisecond); err != nil {
+		if err := pause(ctx, time.Duration(max(0, i-l.cfg.Spread))*50*time.Millisecond); err != nil {
 			return err
 		}
 		if err := add(ctx, i); err != nil {

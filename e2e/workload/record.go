@@ -44,6 +44,17 @@ type LeaseRecord struct {
 	TTLs     []TTL       // as an unaffected member saw it
 }
 
+// LostAt is when a lease was first seen to be lost; zero: it was not.
+func (l LeaseRecord) LostAt() time.Time {
+	lost := l.ClosedAt
+	for _, ttl := range l.TTLs {
+		if ttl.Remaining < 0 && (lost.IsZero() || ttl.At.Before(lost)) {
+			return ttl.At
+		}
+	}
+	return lost
+}
+
 // TTL is a lease's remaining life at one moment.
 type TTL struct {
 	At        time.Time
