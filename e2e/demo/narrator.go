@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,7 +62,12 @@ func (n *narrator) next(p picture, moves []moved) []event {
 		told = append(told, n.client(p.at, before, c)...)
 	}
 	n.last = p
-	slices.SortStableFunc(told, func(a, b event) int { return int(a.at - b.at) })
+	return inOrder(told)
+}
+
+// inOrder sorts events by when they happened.
+func inOrder(told []event) []event {
+	slices.SortStableFunc(told, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	return told
 }
 

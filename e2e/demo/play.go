@@ -89,6 +89,7 @@ func (w *watcher) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
+			w.look(time.Now(), g, n) // what happened since the last look is told too
 			return
 		case now := <-tick.C:
 			w.look(now, g, n)
@@ -112,7 +113,7 @@ func (w *watcher) look(now time.Time, g *gatherer, n *narrator) {
 		}
 	}
 	p := g.picture(now)
-	w.show.show(p, append(fresh, n.next(p, left)...))
+	w.show.show(p, inOrder(append(fresh, n.next(p, left)...)))
 }
 
 func stepEvent(at time.Duration, step scenario.Step, target string) event {
