@@ -14,7 +14,9 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// keepAlive grants a lease of 5 s with a key on it, and keeps it alive through one client.
+// keepAlive grants a lease of 5 s with a key on it, and keeps it alive through one client. The
+// stream is there when it returns: gRPC opens one that breaks while it opens again under a lock,
+// and as long as somebody waits for a lock no time passes in a bubble.
 func keepAlive(t *testing.T, cli *clientv3.Client) (clientv3.LeaseID, <-chan *clientv3.LeaseKeepAliveResponse) {
 	t.Helper()
 	lease, err := cli.Grant(t.Context(), 5)
@@ -32,6 +34,7 @@ func keepAlive(t *testing.T, cli *clientv3.Client) (clientv3.LeaseID, <-chan *cl
 		for range alive {
 		}
 	}()
+	synctest.Wait()
 	return lease.ID, alive
 }
 

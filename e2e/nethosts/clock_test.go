@@ -39,7 +39,7 @@ func TestWallClockOfASteppedProgramStepsAndItsMonotonicClockDoesNot(t *testing.T
 		if off := (wall - mono - step).Abs(); off > 20*time.Millisecond {
 			t.Errorf("stepped by %v the wall clock went %v and the monotonic one %v, want the step between them", step, wall, mono)
 		}
-		if mono < 0 || mono > 500*time.Millisecond {
+		if mono < 0 || mono > 10*time.Second { // nor was it stepped with the other: there would be nothing between them
 			t.Errorf("stepped by %v the monotonic clock went %v, want it untouched", step, mono)
 		}
 		if timer < 50*time.Millisecond || timer > 10*time.Second {
