@@ -25,11 +25,11 @@ const (
 // about is roughly how long a scenario takes. How long its steps take depends on machine
 // and cluster.
 func about(sc suites.Scenario, duration time.Duration) time.Duration {
-	steps := sc.Lasts()
+	once := besideSteps + sc.Lasts()
 	if sc.Endless {
-		steps += cmp.Or(duration, endlessLasts)
+		once = time.Duration(suites.Segments(duration))*once + cmp.Or(duration, endlessLasts)
 	}
-	return (besideSteps + steps).Round(time.Second)
+	return once.Round(time.Second)
 }
 
 // writeList shows scenarios by suite; a star marks the quick ones.

@@ -43,6 +43,13 @@ func newPlan(set settings, scs []suites.Scenario, pre prepared) (plan, error) {
 // lasts is about how long a scenario takes.
 func (p plan) lasts(sc suites.Scenario) time.Duration { return about(sc, p.options.Duration) }
 
+// overtime is how much longer than its waits a scenario may take before it is ended: a
+// hundred elections take ten minutes on a slow machine.
+const overtime = 30 * time.Minute
+
+// limit is how long a scenario may take: each of its parts may have to be played again.
+func (p plan) limit(sc suites.Scenario) time.Duration { return suites.Plays*p.lasts(sc) + overtime }
+
 func (p plan) total() time.Duration {
 	var d time.Duration
 	for _, sc := range p.scenarios {

@@ -19,10 +19,6 @@ import (
 // do not depend on its end.
 const saveEvery = time.Minute
 
-// overtime is how much longer than its waits a scenario may take before it is ended: a
-// hundred elections take ten minutes on a slow machine.
-const overtime = 30 * time.Minute
-
 // errOvertime is why a scenario was ended that did not end by itself.
 var errOvertime = errors.New("it did not come to its end")
 
@@ -34,7 +30,7 @@ type event struct {
 	aloud  bool             // what is for everybody to see
 	result *report.Scenario // nil: it has only begun, or told something
 	begun  bool
-	err    error // the scenario was interrupted
+	err    error // the scenario was interrupted; result is what was judged of it before, if anything was
 }
 
 // play plays a plan and shows it. What was interrupted is not in the report.
@@ -95,19 +91,29 @@ func perform(ctx context.Context, p plan, i int, player player, log *slog.Logger
 			e = broken(fmt.Sprintf("panic: %v\n%s", cause, debug.Stack()))
 		}
 	}()
-	limited, cancel := context.WithTimeoutCause(ctx, p.lasts(sc)+overtime, errOvertime)
+	limited, cancel := context.WithTimeoutCause(ctx, p.limit(sc), errOvertime)
 	defer cancel()
 	opts := p.options
 	opts.Logger = log.With("scenario", sc.Name)
-	opts.Progress = func(pr suites.Progress) { events <- event{index: i, name: sc.Name, what: pr.Text, aloud: pr.Again} }
+	opts.Progress = func(pr suites.Progress) {
+		events <- event{index: i, name: sc.Name, what: pr.Text, aloud: pr.Again || pr.Failing}
+	}
 	out, err := player(limited, sc, opts)
+	interrupted := err != nil && ctx.Err() != nil
 	switch {
-	case err != nil && ctx.Err() != nil:
+	case err != nil && out.Status != "": // the end of a soak is not all of it
+	case interrupted:
 		return event{index: i, name: sc.Name, err: err}
 	case err != nil:
 		return broken(err.Error())
 	}
 	out.Command = p.settings.command(p.settings.seed, sc.Name)
+	switch {
+	case interrupted:
+		return event{index: i, name: sc.Name, result: &out, err: err}
+	case err != nil && out.Status == report.Passed:
+		out.Status, out.Reason = report.Broken, err.Error()
+	}
 	return event{index: i, name: sc.Name, result: &out}
 }
 
@@ -118,6 +124,7 @@ type recital struct {
 	board   *board
 	run     report.Run
 	results []*report.Scenario // by place in the plan
+	early   int                // of them: not played to the end
 	saved   time.Time
 }
 
@@ -141,10 +148,14 @@ func (r *recital) take(e event, now time.Time) {
 	switch {
 	case e.begun:
 		r.board.begin(e.name, now)
-	case e.err != nil:
+	case e.err != nil && e.result == nil:
 		r.board.drop(e.name)
 		r.show.say(fmt.Sprintf("%s ended early, and is not in the report", e.name))
 	case e.result != nil:
+		if e.err != nil {
+			r.early++
+			r.show.say(fmt.Sprintf("%s ended early; what was judged of it is in the report", e.name))
+		}
 		r.results[e.index] = e.result
 		ok := e.result.Status == report.Passed || e.result.Status == report.Skipped
 		r.show.result(!ok, r.board.finish(*e.result)...)
@@ -190,6 +201,8 @@ func (r *recital) end() report.Run {
 	run := r.sofar(time.Now())
 	if n := len(r.results) - len(run.Scenarios); n > 0 {
 		run.Ended = fmt.Sprintf("interrupted: %d of %d scenarios were not played", n, len(r.results))
+	} else if r.early > 0 {
+		run.Ended = fmt.Sprintf("interrupted: %d of %d scenarios were not played to their end", r.early, len(r.results))
 	}
 	return run
 }

@@ -97,6 +97,73 @@ func TestInterruptedRunReportsWhatWasPlayed(t *testing.T) {
 	})
 }
 
+// soaking has judged something when it is ended.
+func soaking(status report.Status) player {
+	return func(ctx context.Context, sc suites.Scenario, _ suites.Options) (report.Scenario, error) {
+		<-ctx.Done()
+		return ended(sc, status), context.Cause(ctx)
+	}
+}
+
+func TestInterruptedSoakIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+		defer cancel()
+		var out strings.Builder
+		p := planOf(t, 1)
+		p.scenarios = p.scenarios[5:]
+		run := play(ctx, p, soaking(report.Failed), newScreen(&out, nil), quiet)
+		if len(run.Scenarios) != 1 || run.Scenarios[0].Status != report.Failed || run.Ended != "interrupted: 1 of 1 scenarios were not played to their end" {
+			t.Errorf("%d in the report, ended %q; want what the soak has found", len(run.Scenarios), run.Ended)
+		}
+		if !strings.Contains(out.String(), "soak ended early; what was judged of it is in the report") {
+			t.Errorf("it does not say that the soak was interrupted:\n%s", out.String())
+		}
+	})
+}
+
+func TestSoakThatTakesTooLongIsNotPassed(t *testing.T) {
+	for status, want := range map[report.Status]report.Status{report.Passed: report.Broken, report.Failed: report.Failed} {
+		synctest.Test(t, func(t *testing.T) {
+			p := planOf(t, 1)
+			p.scenarios = p.scenarios[5:]
+			run := play(t.Context(), p, soaking(status), newScreen(new(strings.Builder), nil), quiet)
+			if got := run.Scenarios[0]; got.Status != want || want == report.Broken && got.Reason != errOvertime.Error() {
+				t.Errorf("%s until it was ended: %s (%s), want %s", status, got.Status, got.Reason, want)
+			}
+		})
+	}
+}
+
+func TestLongSoakHasTheTimeForAllItsSegments(t *testing.T) {
+	const whole, least = 8 * time.Hour, 17 * time.Second // of a segment, beside its share
+	p := planOf(t, 1)
+	p.options.Duration = whole
+	soak := suites.Match("soak/soak")[0]
+	took := whole + time.Duration(suites.Segments(whole))*least
+	if got := p.lasts(soak); got < took {
+		t.Errorf("a soak of %v is said to take %v; its segments take %v", whole, got, took)
+	}
+	if got, want := p.limit(soak), suites.Plays*took; got < want {
+		t.Errorf("a soak of %v is ended after %v; with each segment played %d times it takes %v", whole, got, suites.Plays, want)
+	}
+}
+
+func TestSegmentThatFailsIsToldWhileTheSoakGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		p := planOf(t, 1)
+		p.scenarios = p.scenarios[5:]
+		play(t.Context(), p, func(_ context.Context, sc suites.Scenario, opts suites.Options) (report.Scenario, error) {
+			opts.Progress(suites.Progress{Scenario: sc.Name, Text: "failing in segment 2 of 240, seed 8: lost an event", Failing: true})
+			return ended(sc, report.Failed), nil
+		}, newScreen(&out, nil), quiet)
+		if want := "soak is failing in segment 2 of 240, seed 8: lost an event\n"; !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not told:\n%s", want, out.String())
+		}
+	})
+}
+
 func TestRunInterruptedAfterTheLastScenarioIsWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -39,6 +39,9 @@ type Fault struct {
 	Spreads bool
 	// OnlyFollower: of a leader it would be another fault.
 	OnlyFollower bool
+	// Halts: it may end a process, or hold one that something else should end: no two such,
+	// and none with a cut, fit on one member.
+	Halts bool
 	// Disks: members need disks of their own. Clock: applications need wall clocks that
 	// can be stepped.
 	Disks, Clock bool

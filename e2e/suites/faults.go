@@ -64,21 +64,21 @@ func badLines() []Fault {
 // processes are faults of etcd's process and of the shim's.
 func processes() []Fault {
 	return []Fault{
-		{Name: "freeze", Does: "stops as by SIGSTOP: it accepts connections and never answers", Effect: Silences, Inflict: freeze(etcd)},
-		{Name: "freeze-shim", Does: "has a shim that stops as by SIGSTOP", Effect: Spares, Sidecar: true, Follower: Unharmed, Leader: Unharmed, Inflict: freeze(shim)},
-		{Name: "freeze-both", Does: "stops as by SIGSTOP, and its shim too", Effect: Silences, Sidecar: true, Inflict: freeze(etcd, shim)},
-		{Name: "kill", Does: "is killed and stays away", Effect: Ends, Follower: Open, Leader: Open, Inflict: kill},
-		{Name: "kill-restart", Does: "is killed and started again at once", Effect: Ends, Follower: Open, Leader: Open, Inflict: killRestart},
-		{Name: "kill-shim", Does: "has a shim that is killed", Effect: Spares, Sidecar: true, Follower: Unharmed, Leader: Unharmed, Inflict: killShim},
+		{Name: "freeze", Does: "stops as by SIGSTOP: it accepts connections and never answers", Effect: Silences, Halts: true, Inflict: freeze(etcd)},
+		{Name: "freeze-shim", Does: "has a shim that stops as by SIGSTOP", Effect: Spares, Sidecar: true, Follower: Unharmed, Leader: Unharmed, Halts: true, Inflict: freeze(shim)},
+		{Name: "freeze-both", Does: "stops as by SIGSTOP, and its shim too", Effect: Silences, Sidecar: true, Halts: true, Inflict: freeze(etcd, shim)},
+		{Name: "kill", Does: "is killed and stays away", Effect: Ends, Follower: Open, Leader: Open, Halts: true, Inflict: kill},
+		{Name: "kill-restart", Does: "is killed and started again at once", Effect: Ends, Follower: Open, Leader: Open, Halts: true, Inflict: killRestart},
+		{Name: "kill-shim", Does: "has a shim that is killed", Effect: Spares, Sidecar: true, Follower: Unharmed, Leader: Unharmed, Halts: true, Inflict: killShim},
 	}
 }
 
 // machines are faults of what a member runs on.
 func machines() []Fault {
 	return []Fault{
-		{Name: "disk-hang", Does: "has a disk that answers no more", Effect: Isolates, Disks: true, Inflict: hangDisk},
+		{Name: "disk-hang", Does: "has a disk that answers no more", Effect: Isolates, Disks: true, Halts: true, Inflict: hangDisk},
 		{Name: "disk-slow", Does: "has a disk that stands still for 200 ms of each 300 ms", Effect: Slows, Spreads: true, Disks: true, Follower: Open, Leader: Open, Inflict: slowDisk},
-		{Name: "memory", Does: "has hardly the memory that it needs, or less", Effect: Slows, Spreads: true, Disks: true, Follower: Open, Leader: Open, Inflict: squeezeMemory},
+		{Name: "memory", Does: "has hardly the memory that it needs, or less", Effect: Slows, Spreads: true, Disks: true, Follower: Open, Leader: Open, Halts: true, Inflict: squeezeMemory},
 		{Name: "cpu", Does: "has 5 % of one core", Effect: Slows, Spreads: true, Follower: Open, Leader: Open, Inflict: starveCPU},
 	}
 }

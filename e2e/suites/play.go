@@ -128,7 +128,7 @@ func (p *play) open(ctx context.Context) error {
 		Rand: rand.New(rand.NewPCG(uint64(p.opts.Seed), hash(p.sc.Name))),
 	}
 	if p.st.Duration == 0 {
-		p.st.Duration = time.Minute
+		p.st.Duration = endless
 	}
 	p.tell("start " + fmt.Sprint(p.sc.Members) + " members")
 	for _, do := range []func(context.Context) error{p.startCluster, p.aim, p.prepare, p.observe, p.startApps} {

@@ -47,6 +47,7 @@ type Progress struct {
 	At       time.Duration // since its begin
 	Text     string
 	Again    bool // it was void by bad luck, and the scenario is played once more
+	Failing  bool // a segment of it did not pass, and it goes on
 }
 
 // tell hands on what happened, if anybody wants to know.

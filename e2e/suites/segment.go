@@ -3,6 +3,7 @@
 package suites
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -16,6 +17,13 @@ import (
 // segment it is judged and let go.
 const segment = 2 * time.Minute
 
+// endless is how long a scenario without an end of its own lasts where nobody has told.
+const endless = time.Minute
+
+// Segments is in how many pieces a scenario without an end of its own is played that
+// should last so long, each with a start and an end of its own.
+func Segments(whole time.Duration) int { return len(segments(cmp.Or(whole, endless))) }
+
 // segments cuts a time into pieces of at most that length, none much shorter than another.
 func segments(whole time.Duration) []time.Duration {
 	n := max(1, int((whole+segment-1)/segment))
@@ -28,13 +36,12 @@ func segments(whole time.Duration) []time.Duration {
 
 // runSegments plays a scenario piece by piece, each on a cluster of its own and with the
 // next seed, so that one can be played again alone. It returns one report of them all:
-// the timeline is that of the first piece that did not pass, or of the last one.
+// the timeline is that of the first piece that did not pass, or of the last one. Where ctx
+// ends, the report is of the pieces before; it has no status where there are none.
 func runSegments(ctx context.Context, sc Scenario, opts Options, run player) (report.Scenario, error) {
 	var whole report.Scenario
-	if opts.Duration == 0 {
-		opts.Duration = time.Minute
-	}
-	pieces := segments(opts.Duration)
+	began := time.Now()
+	pieces := segments(cmp.Or(opts.Duration, endless))
 	for n, lasts := range pieces {
 		o := opts
 		o.Seed, o.Duration = opts.Seed+int64(n), lasts
@@ -43,9 +50,16 @@ func runSegments(ctx context.Context, sc Scenario, opts Options, run player) (re
 		}
 		r, err := run(ctx, sc, o)
 		if err != nil {
+			if n > 0 {
+				whole.Notes = append(whole.Notes, fmt.Sprintf("ended after %d of %d segments: %v", n, len(pieces), err))
+			}
 			return whole, err
 		}
-		r.Notes = append(r.Notes, fmt.Sprintf("segment %d of %d, seed %d", n+1, len(pieces), o.Seed))
+		name := fmt.Sprintf("segment %d of %d, seed %d", n+1, len(pieces), o.Seed)
+		r.Notes = append(r.Notes, name)
+		if how, ok := amiss[r.Status]; ok {
+			opts.tell(Progress{Scenario: sc.Name, At: time.Since(began), Text: fmt.Sprintf("%s in %s: %s", how, name, lines(why(r)).join("; ", 3)), Failing: true})
+		}
 		whole = joined(whole, r, n)
 		if r.Status == report.Broken || r.Status == report.Skipped {
 			break // the next one would be no better
@@ -76,6 +90,17 @@ func joined(whole, r report.Scenario, n int) report.Scenario {
 	}
 	base.Apps = apps
 	return base
+}
+
+// amiss says how a soak goes on after such a segment.
+var amiss = map[report.Status]string{report.Failed: "failing", report.Void: "void"}
+
+// why a scenario did not pass.
+func why(r report.Scenario) []string {
+	if r.Reason == "" {
+		return r.Violations
+	}
+	return append([]string{r.Reason}, r.Violations...)
 }
 
 func inSegment(violations []string, n int) []string {

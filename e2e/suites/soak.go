@@ -115,12 +115,11 @@ const (
 // draw makes the next bout of a cluster of so many members. It uses nothing but its
 // arguments: the same randomness gives the same bout.
 func draw(r *rand.Rand, faults []Fault, members int) bout {
-	first := blow{Fault: faults[r.IntN(len(faults))].Name, Member: r.IntN(members)}
-	b := bout{Blows: []blow{first}}
+	one, onto := faults[r.IntN(len(faults))], r.IntN(members)
+	b := bout{Blows: []blow{{Fault: one.Name, Member: onto}}}
 	if r.IntN(oneInSoManyTwo) == 0 {
-		second := blow{Fault: faults[r.IntN(len(faults))].Name, Member: r.IntN(members)}
-		if second.Fault != first.Fault || second.Member != first.Member {
-			b.Blows = append(b.Blows, second)
+		if other, to := faults[r.IntN(len(faults))], r.IntN(members); to != onto || one.fits(other) {
+			b.Blows = append(b.Blows, blow{Fault: other.Name, Member: to})
 		}
 	}
 	longest := longestBout
@@ -133,6 +132,13 @@ func draw(r *rand.Rand, faults []Fault, members int) bout {
 		b.Blows[1].After = between(r, 0, b.Lasts/2)
 	}
 	return b
+}
+
+// fits says that one member can suffer both faults at once, whichever comes first: a
+// process that was killed cannot be frozen, a member that is cut off never starts to serve,
+// and one whose disk hangs does not die.
+func (f Fault) fits(other Fault) bool {
+	return f.Name != other.Name && !f.Halts && !other.Halts
 }
 
 // hit is how many members may be of no use to some client while the bout lasts. Who leads

@@ -4,6 +4,7 @@ package suites
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -53,6 +54,13 @@ func TestBoutsLeaveAMajorityOrEndSoon(t *testing.T) {
 				if n := useless(faults, b, members); members-n < majority(members) && b.Lasts > longestOutage {
 					t.Errorf("seed %d: %v takes %d of %d members away, for longer than %v: leases would be lost whatever a client does", seed, b, n, members, longestOutage)
 				}
+				if len(b.Blows) == 2 && b.Blows[0].Member == b.Blows[1].Member {
+					for _, bl := range b.Blows {
+						if slices.Contains(halting, bl.Fault) {
+							t.Errorf("seed %d: %v: it could not be played or lifted", seed, b)
+						}
+					}
+				}
 				for _, bl := range b.Blows {
 					seen[bl.Fault]++
 					if bl.Member < 0 || bl.Member >= members || bl.After < 0 || bl.After >= b.Lasts {
@@ -71,6 +79,9 @@ func TestBoutsLeaveAMajorityOrEndSoon(t *testing.T) {
 		}
 	}
 }
+
+// halting are the faults that have a process end, or hold one that others have to end.
+var halting = []string{"freeze", "freeze-shim", "freeze-both", "kill", "kill-restart", "kill-shim", "disk-hang", "memory"}
 
 // useless is how many members a bout takes away at worst: whichever leads.
 func useless(faults []Fault, b bout, members int) (worst int) {
@@ -105,6 +116,55 @@ func TestSegmentsAreNeverLongerThanMemoryAllows(t *testing.T) {
 		if lost := whole - sum; lost < 0 || lost > time.Second {
 			t.Errorf("of %v: the segments last %v altogether", whole, sum)
 		}
+	}
+}
+
+// played is a segment as its seed decides: that of seed 6 fails, after seed 7 it is over.
+func played(_ context.Context, sc Scenario, o Options) (report.Scenario, error) {
+	switch o.Seed {
+	case 6:
+		return report.Scenario{Name: sc.Name, Status: report.Failed, Violations: []string{"lost an event"}}, nil
+	case 8:
+		return report.Scenario{Name: sc.Name}, errInterrupted
+	}
+	return report.Scenario{Name: sc.Name, Status: report.Passed}, nil
+}
+
+var errInterrupted = errors.New("interrupted")
+
+func TestInterruptedSoakKeepsWhatItFound(t *testing.T) {
+	for _, row := range []struct {
+		seed       int64
+		status     report.Status
+		violations []string
+		last       string // note
+	}{
+		{5, report.Failed, []string{"segment 2: lost an event"}, "ended after 3 of 9 segments: interrupted"},
+		{7, report.Passed, nil, "ended after 1 of 9 segments: interrupted"},
+		{8, "", nil, ""},
+	} {
+		r, err := runSegments(t.Context(), Scenario{Name: "soak"}, Options{Seed: row.seed, Duration: 9 * segment}, played)
+		if !errors.Is(err, errInterrupted) || r.Status != row.status || !slices.Equal(r.Violations, row.violations) {
+			t.Errorf("from seed %d: %q, violations %q, error %v; want %q, %q and that it was interrupted", row.seed, r.Status, r.Violations, err, row.status, row.violations)
+		}
+		if row.last != "" && (len(r.Notes) == 0 || r.Notes[len(r.Notes)-1] != row.last) {
+			t.Errorf("from seed %d: notes %q; want the last to be %q", row.seed, r.Notes, row.last)
+		}
+	}
+}
+
+func TestSegmentThatFailsIsToldAtOnce(t *testing.T) {
+	var told []string
+	opts := Options{Seed: 5, Duration: 3 * segment, Progress: func(p Progress) {
+		if p.Failing {
+			told = append(told, p.Text)
+		}
+	}}
+	if _, err := runSegments(t.Context(), Scenario{Name: "soak"}, opts, played); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"failing in segment 2 of 3, seed 6: lost an event"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q: the end may be hours away", told, want)
 	}
 }
 

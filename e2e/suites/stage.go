@@ -111,11 +111,15 @@ func (st *Stage) healed(i int) {
 // Inflict makes m suffer f until Lift or LiftOne. m is nil for faults of clients only.
 func (st *Stage) Inflict(ctx context.Context, f Fault, m *realetcd.Member) error {
 	l := lift{name: f.Name}
+	before := len(st.hurts) // only steps hurt, one after the other
 	for _, hit := range f.hits(st, m) {
 		l.hurt = append(l.hurt, st.hurt(hit, f.Name, f.Effect))
 	}
 	do, err := f.Inflict(ctx, st, m)
-	if err != nil {
+	if err != nil { // nobody was hurt: the judge would excuse what is nobody's doing
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		st.hurts = st.hurts[:before]
 		return fmt.Errorf("inflict %s: %w", f.Name, err)
 	}
 	if do == nil { // it is over

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorumwise/quorumwise/e2e/nethosts"
 	"github.com/quorumwise/quorumwise/e2e/realetcd"
 )
 
@@ -63,6 +64,22 @@ func TestFaultThatIsOverHurtsNobodyAnyMore(t *testing.T) {
 	}
 	if len(st.hurts) != 1 || st.hurts[0].To.IsZero() || len(st.lifts) != 0 {
 		t.Errorf("hurts %v, lifts %d; want one hurt that has ended and nothing to lift", st.hurts, len(st.lifts))
+	}
+}
+
+func TestFaultThatCannotBeHadHurtsNobody(t *testing.T) {
+	st := &Stage{Log: slog.New(slog.DiscardHandler)}
+	var diary []string
+	if err := st.Inflict(t.Context(), pretended("cut", Isolates, &diary, nil), new(realetcd.Member)); err != nil {
+		t.Fatal(err)
+	}
+	none := &nethosts.UnavailableError{What: "a host with too little memory", Why: "there are no control groups"}
+	f := Fault{Name: "memory", Effect: Slows, Inflict: func(context.Context, *Stage, *realetcd.Member) (lifter, error) { return nil, none }}
+	if err := st.Inflict(t.Context(), f, new(realetcd.Member)); !errors.Is(err, none) {
+		t.Errorf("Inflict says %v; want that it cannot be had", err)
+	}
+	if len(st.hurts) != 1 || st.hurts[0].What != "cut" {
+		t.Errorf("hurts %v; want the cut alone: a fault that was left out would excuse what clients do for ever", st.hurts)
 	}
 }
 
