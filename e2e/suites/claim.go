@@ -37,23 +37,21 @@ func (st *Stage) claimTiming(holds bool, format string, args ...any) {
 }
 
 // brokenClaims and lateClaims are the violations that steps have remarked on.
-func brokenClaims(e *Evidence) []string { return e.remarked(brokenClaim) }
-func lateClaims(e *Evidence) []string   { return e.remarked(lateClaim) }
+func brokenClaims(e *Evidence) []string { return e.remarked(brokenClaim).texts() }
+func lateClaims(e *Evidence) findings   { return e.remarked(lateClaim) }
 
-func (e *Evidence) remarked(prefix string) []string {
-	var all []string
+func (e *Evidence) remarked(prefix string) (all findings) {
 	for _, m := range e.Marks {
 		if text, ok := strings.CutPrefix(m.Text, prefix); ok {
-			all = append(all, text)
+			all.add([]when{happened(e.Began.Add(m.At))}, "%s", text)
 		}
 	}
 	return all
 }
 
 // claims joins judges.
-func claims(judges ...func(*Evidence) []string) func(*Evidence) []string {
-	return func(e *Evidence) []string {
-		var all []string
+func claims(judges ...func(*Evidence) findings) func(*Evidence) findings {
+	return func(e *Evidence) (all findings) {
 		for _, judge := range judges {
 			all = append(all, judge(e)...)
 		}
@@ -93,28 +91,37 @@ func ejections(grades []app.Grade, endpoint string) []ejection {
 }
 
 // leftOnce demands one ejection of the target and, after the heal, one readmission.
-func leftOnce(e *Evidence) []string {
+func leftOnce(e *Evidence) (bad findings) {
 	all := ejections(e.Ours.Grades, e.endpoint(e.Target))
 	switch {
-	case len(all) != 1:
-		return []string{fmt.Sprintf("the target was given up %d times; want once, without going up and down: %s", len(all), e.spans(all))}
+	case len(all) == 0:
+		bad.add(nil, "the target was given up 0 times; want once")
+	case len(all) > 1:
+		bad.add(begins(all[1:]), "the target was given up %d times; want once, without going up and down: %s", len(all), e.spans(all))
 	case all[0].To.IsZero():
-		return []string{fmt.Sprintf("the target was not taken back; want it back after the heal: %s", e.spans(all))}
+		bad.add(nil, "the target was not taken back; want it back after the heal: %s", e.spans(all))
 	case !e.Heal.IsZero() && all[0].To.Before(e.Heal):
-		return []string{fmt.Sprintf("the target was taken back %v before the heal; want it out until it works: %s", e.Heal.Sub(all[0].To), e.spans(all))}
+		bad.add([]when{happened(all[0].To)}, "the target was taken back %v before the heal; want it out until it works: %s", e.Heal.Sub(all[0].To), e.spans(all))
 	}
-	return nil
+	return bad
+}
+
+// begins are when a member was given up.
+func begins(all []ejection) (whens []when) {
+	for _, out := range all {
+		whens = append(whens, happened(out.From))
+	}
+	return whens
 }
 
 // nobodyLeft demands that no member is ever given up.
-func nobodyLeft(e *Evidence) []string {
-	var broken []string
+func nobodyLeft(e *Evidence) (bad findings) {
 	for _, m := range e.Members {
 		if all := ejections(e.Ours.Grades, m.Endpoint); len(all) > 0 {
-			broken = append(broken, fmt.Sprintf("%s was given up, in favour of one that is no better: %s", m.Name, e.spans(all)))
+			bad.add(begins(all), "%s was given up, in favour of one that is no better: %s", m.Name, e.spans(all))
 		}
 	}
-	return broken
+	return bad
 }
 
 // shown prints ejections in time from the begin of the timeline.
@@ -155,69 +162,75 @@ const sampled = 250 * time.Millisecond
 
 // shimSaysNo demands that the target's shim says NOT_SERVING soon after the fault, and
 // does not take it back before the heal.
-func shimSaysNo(within time.Duration) func(*Evidence) []string {
-	return func(e *Evidence) []string {
+func shimSaysNo(within time.Duration) func(*Evidence) findings {
+	return func(e *Evidence) (bad findings) {
 		during := e.samples(e.Target, e.Cut, e.Heal)
 		i := slices.IndexFunc(during, notServing)
 		if i < 0 {
-			return []string{fmt.Sprintf("the shim of %s never said NOT_SERVING while the fault lasted", e.Target)}
+			bad.add(nil, "the shim of %s never said NOT_SERVING while the fault lasted", e.Target)
+			return bad
 		}
-		var broken []string
 		if took := during[i].At.Sub(e.Cut); took > within+sampled {
-			broken = append(broken, fmt.Sprintf("the shim of %s said NOT_SERVING after %v; want at most %v", e.Target, took, within))
+			bad.add([]when{{e.Cut, e.Cut.Add(within), during[i].At}}, "the shim of %s said NOT_SERVING after %v; want at most %v", e.Target, took, within)
 		}
 		for _, s := range during[i:] {
 			if s.Shim == realetcd.ShimServing {
-				return append(broken, fmt.Sprintf("the shim of %s said SERVING again %v after the fault, which still lasted", e.Target, s.At.Sub(e.Cut)))
+				bad.add([]when{happened(s.At)}, "the shim of %s said SERVING again %v after the fault, which still lasted", e.Target, s.At.Sub(e.Cut))
+				break
 			}
 		}
-		return broken
+		return bad
 	}
 }
 
 // othersServe demands that all members but the target stay SERVING while the fault lasts.
-func othersServe(e *Evidence) []string {
-	var broken []string
+func othersServe(e *Evidence) (bad findings) {
 	for _, m := range e.Members {
 		if m.Name == e.Target {
 			continue
 		}
-		during := e.samples(m.Name, e.Cut, e.Heal)
-		if i := slices.IndexFunc(during, notServing); i >= 0 {
-			broken = append(broken, fmt.Sprintf("the shim of %s said %q %v after the fault; want SERVING throughout: it has a leader and a quorum",
-				m.Name, during[i].Shim, during[i].At.Sub(e.Cut)))
+		for _, s := range e.samples(m.Name, e.Cut, e.Heal) {
+			if notServing(s) {
+				bad.add([]when{happened(s.At)}, "the shim of %s said %q %v after the fault; want SERVING throughout: it has a leader and a quorum", m.Name, s.Shim, s.At.Sub(e.Cut))
+			}
 		}
 	}
-	return broken
+	return bad
 }
 
 // leaderNamedAllTheSame shows that a check for a leader is not enough: the target names
 // one while its shim knows better. Where it does not, the scenario has not shown it.
-func leaderNamedAllTheSame(e *Evidence) []string {
-	if slices.ContainsFunc(e.samples(e.Target, e.Cut, e.Heal), func(s realetcd.Sample) bool { return notServing(s) && s.Leader != 0 }) {
-		return nil
+func leaderNamedAllTheSame(e *Evidence) (bad findings) {
+	if !slices.ContainsFunc(e.samples(e.Target, e.Cut, e.Heal), func(s realetcd.Sample) bool { return notServing(s) && s.Leader != 0 }) {
+		bad.add(nil, "%s named no leader while its shim said NOT_SERVING: this does not show that a check of leader != 0 is fooled", e.Target)
 	}
-	return []string{fmt.Sprintf("%s named no leader while its shim said NOT_SERVING: this does not show that a check of leader != 0 is fooled", e.Target)}
+	return bad
 }
 
 // leftOnceBad demands that nothing of ours is on the target any more this long after it was
 // first seen to serve no longer: for members that go on for a while after they were told
 // to go.
-func leftOnceBad(within time.Duration) func(*Evidence) []string {
-	return func(e *Evidence) []string {
+func leftOnceBad(within time.Duration) func(*Evidence) findings {
+	return func(e *Evidence) (bad findings) {
 		during := e.samples(e.Target, e.Cut, e.Ended)
 		i := slices.IndexFunc(during, func(s realetcd.Sample) bool { return !good(s.State) })
 		if i < 0 {
-			return []string{e.Target + " never stopped serving: there was nothing to leave"}
+			bad.add(nil, "%s never stopped serving: there was nothing to leave", e.Target)
+			return bad
 		}
 		latest := during[i].At.Add(within + sampled)
 		for _, a := range e.Ours.Attempts {
-			if a.Address == e.endpoint(e.Target) && (a.Began.After(latest) || a.Ended.IsZero() || a.Ended.After(latest)) {
-				return []string{fmt.Sprintf("%s on %s from %s to %s; want nothing there after %s, it was %s from %s on",
-					a.Method, e.Target, e.clock(a.Began), e.clock(a.Ended), e.clock(latest), during[i].State, e.clock(during[i].At))}
+			until := a.Ended
+			if until.IsZero() {
+				until = e.Ended
+			}
+			if a.Address == e.endpoint(e.Target) && until.After(latest) {
+				bad.add([]when{{during[i].At, latest, until}}, "%s on %s from %s to %s; want nothing there after %s, it was %s from %s on",
+					a.Method, e.Target, e.clock(a.Began), e.clock(until), e.clock(latest), during[i].State, e.clock(during[i].At))
+				break
 			}
 		}
-		return nil
+		return bad
 	}
 }
 
@@ -252,20 +265,20 @@ const (
 
 // noStreamMoved demands that no stream of ours was moved for a verdict while the quota was
 // used up: there was nowhere better to go.
-func noStreamMoved(e *Evidence) []string {
+func noStreamMoved(e *Evidence) (bad findings) {
 	full := slices.IndexFunc(e.Marks, func(m report.Mark) bool { return m.Text == quotaUsedUp })
 	freed := slices.IndexFunc(e.Marks, func(m report.Mark) bool { return m.Text == quotaFreed })
 	if full < 0 || freed < 0 {
-		return []string{"the quota was not used up and freed again"}
+		bad.add(nil, "the quota was not used up and freed again")
+		return bad
 	}
-	var broken []string
 	for _, m := range verdicts(e.Ours.Moves) {
 		if d := m.At.Sub(e.Began); d < e.Marks[full].At || d > e.Marks[freed].At {
 			continue
 		}
-		broken = append(broken, fmt.Sprintf("a %s left %s for %s at %s; want no move: the others are no better", m.Class, e.member(m.Endpoint), m.Reason, e.clock(m.At)))
+		bad.add([]when{happened(m.At)}, "a %s left %s for %s at %s; want no move: the others are no better", m.Class, e.member(m.Endpoint), m.Reason, e.clock(m.At))
 	}
-	return broken
+	return bad
 }
 
 // share is the least part of an even share of the streams that a member must have back.
@@ -273,9 +286,8 @@ const share = 0.5
 
 // streamsSpread demands that at the end every member carries its share of our watch
 // streams, and that each of them is open once.
-func streamsSpread(e *Evidence) []string {
+func streamsSpread(e *Evidence) (bad findings) {
 	before, after := e.watching(e.Ours.Load.Began.Add(time.Second)), e.watching(e.Ended)
-	var broken lines
 	all, by := 0, make(map[string]int)
 	for _, addresses := range after {
 		for _, address := range addresses {
@@ -285,15 +297,15 @@ func streamsSpread(e *Evidence) []string {
 	}
 	for _, name := range sorted(before) {
 		if n := len(after[name]); n != 1 {
-			broken.add("watch stream %s is open %d times in the end; want it once", name, n)
+			bad.add(nil, "watch stream %s is open %d times in the end; want it once", name, n)
 		}
 	}
 	for _, m := range e.Members {
 		if even := float64(all) / float64(len(e.Members)); float64(by[m.Endpoint]) < share*even {
-			broken.add("%s carries %d of %d watch streams in the end; want at least %.0f: its share comes back within the rebalance time", m.Name, by[m.Endpoint], all, share*even)
+			bad.add(nil, "%s carries %d of %d watch streams in the end; want at least %.0f: its share comes back within the rebalance time", m.Name, by[m.Endpoint], all, share*even)
 		}
 	}
-	return broken
+	return bad
 }
 
 // watching lists where each watch stream of ours that has a name is open at a moment. The

@@ -33,6 +33,11 @@ type claimCase struct {
 	want  string // part of the violation; "" none
 }
 
+// timed is a claim about time as one about lines.
+func timed(claim func(*Evidence) findings) func(*Evidence) []string {
+	return func(e *Evidence) []string { return claim(e).texts() }
+}
+
 func TestClaimsFindWhatIsPlanted(t *testing.T) {
 	shim := func(member, says string, from, to time.Duration) func(*Evidence) {
 		return func(e *Evidence) {
@@ -45,61 +50,61 @@ func TestClaimsFindWhatIsPlanted(t *testing.T) {
 	saysNo := shim("m2", no, cutAt+400*time.Millisecond, healedAt+time.Second)
 	ms := time.Millisecond
 	for _, c := range []claimCase{
-		{"left once", leftOnce, func(e *Evidence) {
+		{"left once", timed(leftOnce), func(e *Evidence) {
 			e.Ours.Grades = grades(leftAt, "suspect", leftAt+300*ms, "unhealthy", healedAt+500*ms, "healthy")
 		}, ""},
-		{"never left", leftOnce, func(e *Evidence) { e.Ours.Grades = grades(leftAt, "suspect", leftAt+200*ms, "healthy") }, "given up 0 times"},
-		{"up and down", leftOnce, func(e *Evidence) {
+		{"never left", timed(leftOnce), func(e *Evidence) { e.Ours.Grades = grades(leftAt, "suspect", leftAt+200*ms, "healthy") }, "given up 0 times"},
+		{"up and down", timed(leftOnce), func(e *Evidence) {
 			e.Ours.Grades = grades(leftAt, "unhealthy", leftAt+time.Second, "healthy", leftAt+2*time.Second, "unhealthy", healedAt+500*ms, "healthy")
 		}, "given up 2 times"},
-		{"back too soon", leftOnce, func(e *Evidence) { e.Ours.Grades = grades(leftAt, "unhealthy", healedAt-time.Second, "unknown") }, "before the heal"},
-		{"never back", leftOnce, func(e *Evidence) { e.Ours.Grades = grades(leftAt, "unhealthy") }, "not taken back"},
+		{"back too soon", timed(leftOnce), func(e *Evidence) { e.Ours.Grades = grades(leftAt, "unhealthy", healedAt-time.Second, "unknown") }, "before the heal"},
+		{"never back", timed(leftOnce), func(e *Evidence) { e.Ours.Grades = grades(leftAt, "unhealthy") }, "not taken back"},
 
-		{"nobody left", nobodyLeft, func(e *Evidence) { e.Ours.Grades = grades(leftAt, "suspect") }, ""},
-		{"somebody left", nobodyLeft, func(e *Evidence) { e.Ours.Grades = grades(leftAt, "unhealthy") }, "m2 was given up"},
+		{"nobody left", timed(nobodyLeft), func(e *Evidence) { e.Ours.Grades = grades(leftAt, "suspect") }, ""},
+		{"somebody left", timed(nobodyLeft), func(e *Evidence) { e.Ours.Grades = grades(leftAt, "unhealthy") }, "m2 was given up"},
 
-		{"shim says no", shimSaysNo(800 * ms), saysNo, ""},
-		{"shim says nothing", shimSaysNo(800 * ms), func(*Evidence) {}, "never said"},
-		{"shim says no too late", shimSaysNo(800 * ms), shim("m2", no, cutAt+2*time.Second, healedAt), "after 2"},
-		{"shim takes it back", shimSaysNo(800 * ms), shim("m2", no, cutAt+400*ms, healedAt-time.Second), "SERVING again"},
+		{"shim says no", timed(shimSaysNo(800 * ms)), saysNo, ""},
+		{"shim says nothing", timed(shimSaysNo(800 * ms)), func(*Evidence) {}, "never said"},
+		{"shim says no too late", timed(shimSaysNo(800 * ms)), shim("m2", no, cutAt+2*time.Second, healedAt), "after 2"},
+		{"shim takes it back", timed(shimSaysNo(800 * ms)), shim("m2", no, cutAt+400*ms, healedAt-time.Second), "SERVING again"},
 
-		{"others serve", othersServe, saysNo, ""},
-		{"another does not", othersServe, shim("m3", no, leftAt, leftAt+200*ms), "the shim of m3"},
+		{"others serve", timed(othersServe), saysNo, ""},
+		{"another does not", timed(othersServe), shim("m3", no, leftAt, leftAt+200*ms), "the shim of m3"},
 
-		{"a leader is named", leaderNamedAllTheSame, saysNo, ""},
-		{"none is named", leaderNamedAllTheSame, func(e *Evidence) {
+		{"a leader is named", timed(leaderNamedAllTheSame), saysNo, ""},
+		{"none is named", timed(leaderNamedAllTheSame), func(e *Evidence) {
 			saysNo(e)
 			for i := range e.Samples {
 				e.Samples[i].Leader = 0
 			}
 		}, "named no leader"},
 
-		{"keepalives left", keepalivesLeft, func(*Evidence) {}, ""},
-		{"a keepalive stayed", keepalivesLeft, func(e *Evidence) {
+		{"keepalives left", timed(keepalivesLeft), func(*Evidence) {}, ""},
+		{"a keepalive stayed", timed(keepalivesLeft), func(e *Evidence) {
 			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodKeepAlive, Address: address("m2"), Began: at(loadBegins)})
 		}, "stayed on m2"},
 
-		{"nothing moved", noStreamMoved, func(e *Evidence) { e.full(leftAt+ms, healedAt) }, ""},
-		{"something moved", noStreamMoved, func(e *Evidence) { e.full(cutAt, healedAt) }, "left m2"},
-		{"the quota was never full", noStreamMoved, func(*Evidence) {}, "not used up"},
+		{"nothing moved", timed(noStreamMoved), func(e *Evidence) { e.full(leftAt+ms, healedAt) }, ""},
+		{"something moved", timed(noStreamMoved), func(e *Evidence) { e.full(cutAt, healedAt) }, "left m2"},
+		{"the quota was never full", timed(noStreamMoved), func(*Evidence) {}, "not used up"},
 
-		{"left once bad", leftOnceBad(time.Second), func(*Evidence) {}, "after 4.25s"},
-		{"left in time once bad", leftOnceBad(time.Second), func(e *Evidence) {
+		{"left once bad", timed(leftOnceBad(time.Second)), func(*Evidence) {}, "after 4.25s"},
+		{"left in time once bad", timed(leftOnceBad(time.Second)), func(e *Evidence) {
 			e.Ours.Attempts = slices.DeleteFunc(e.Ours.Attempts, func(a workload.Attempt) bool { return a.Address == address("m2") && a.Began.After(at(healedAt)) })
 		}, ""},
-		{"never bad", leftOnceBad(time.Second), func(e *Evidence) { e.seen("m2", loadEnds, loadEnds, realetcd.Quorum) }, "never stopped serving"},
+		{"never bad", timed(leftOnceBad(time.Second)), func(e *Evidence) { e.seen("m2", loadEnds, loadEnds, realetcd.Quorum) }, "never stopped serving"},
 
-		{"streams spread", streamsSpread, func(e *Evidence) { e.watches("m2", "m1", "m3") }, ""},
-		{"a member got none back", streamsSpread, func(e *Evidence) { e.watches("m1", "m1", "m3") }, "m2 carries 0 of 3"},
-		{"a stream twice", streamsSpread, func(e *Evidence) {
+		{"streams spread", timed(streamsSpread), func(e *Evidence) { e.watches("m2", "m1", "m3") }, ""},
+		{"a member got none back", timed(streamsSpread), func(e *Evidence) { e.watches("m1", "m1", "m3") }, "m2 carries 0 of 3"},
+		{"a stream twice", timed(streamsSpread), func(e *Evidence) {
 			e.watches("m2", "m1", "m3")
 			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Watch: "w0", Address: address("m2"), Began: at(healedAt)})
 		}, "w0 is open 2 times"},
-		{"a stream less", streamsSpread, func(e *Evidence) {
+		{"a stream less", timed(streamsSpread), func(e *Evidence) {
 			e.watches("m2", "m1", "m3", "m1")
 			e.Ours.Attempts[len(e.Ours.Attempts)-1].Ended = at(healedAt)
 		}, "w3 is open 0 times"},
-		{"a stream of later, and a recipe's", streamsSpread, func(e *Evidence) {
+		{"a stream of later, and a recipe's", timed(streamsSpread), func(e *Evidence) {
 			e.watches("m2", "m1", "m3")
 			for _, name := range []string{"late", ""} {
 				e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Watch: name, Address: address("m1"), Began: at(healedAt)})
@@ -112,7 +117,7 @@ func TestClaimsFindWhatIsPlanted(t *testing.T) {
 
 		{"a remark", brokenClaims, func(e *Evidence) { e.Marks = []report.Mark{{Text: "fine"}} }, ""},
 		{"a broken claim", brokenClaims, func(e *Evidence) { e.Marks = []report.Mark{{Text: brokenClaim + "it broke"}} }, "it broke"},
-		{"a late claim", lateClaims, func(e *Evidence) { e.Marks = []report.Mark{{Text: lateClaim + "it was late"}} }, "it was late"},
+		{"a late claim", timed(lateClaims), func(e *Evidence) { e.Marks = []report.Mark{{Text: lateClaim + "it was late"}} }, "it was late"},
 		{"a late claim is not a broken one", brokenClaims, func(e *Evidence) { e.Marks = []report.Mark{{Text: lateClaim + "it was late"}} }, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

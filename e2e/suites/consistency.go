@@ -3,7 +3,6 @@
 package suites
 
 import (
-	"slices"
 	"time"
 
 	"github.com/quorumwise/quorumwise/e2e/app"
@@ -42,14 +41,7 @@ func (e *Evidence) consistent(name string, rec app.Record) (c consistency) {
 			c.add([]string{"watch " + w.Name + ": " + w.Closed.Error()})
 		}
 	}
-	if e.still() <= e.stillMost() {
-		early := e.revoked(rec.Load.Leases)
-		for _, l := range rec.Load.Leases {
-			if !slices.ContainsFunc(early, func(r workload.LeaseRecord) bool { return r.Name == l.Name }) {
-				c.add(workload.CheckLease(l))
-			}
-		}
-	}
+	c.add(e.kept(rec))
 	c.add(workload.CheckOnce(rec.Load.Puts, e.History.Applied, e.Arrived))
 	c.add(workload.CheckReads(rec.Load.Gets, rec.Load.Puts))
 	for _, s := range rec.Streams {
@@ -70,11 +62,3 @@ func (e *Evidence) consistent(name string, rec app.Record) (c consistency) {
 }
 
 func (c *consistency) add(violations []string) { c.violations = append(c.violations, violations...) }
-
-// leaseTTL is that of the applications' leases.
-func (e *Evidence) leaseTTL() time.Duration {
-	if e.LeaseTTL > 0 {
-		return e.LeaseTTL
-	}
-	return 5 * time.Second
-}

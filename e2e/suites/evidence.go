@@ -37,6 +37,7 @@ type Evidence struct {
 	LeaseTTL  time.Duration     // of the applications; 0: the usual 5 s
 	Marks     []report.Mark
 	Lateness  report.Lateness
+	Stalls    []Stall // while the steps were played
 }
 
 // MemberFacts is what a member was called.

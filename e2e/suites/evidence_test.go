@@ -34,7 +34,7 @@ func address(member string) string { return "10.0.0." + member[1:] + ":2379" }
 // stuck.
 func sound() *Evidence {
 	e := &Evidence{
-		Scenario: Scenario{Name: "made-up", Target: Follower, Control: Stuck, Budget: noQuorum, Members: 3, Fault: "cut"},
+		Scenario: Scenario{Name: "made-up", Target: Follower, Control: Stuck, Budget: noQuorum, Members: 3, Shim: realetcd.ShimSidecar, Fault: "cut"},
 		Began:    zero, Ended: at(loadEnds), Cut: at(cutAt), Heal: at(healedAt), Target: "m2",
 		Hurts:     []Hurt{{Member: "m2", What: "cut", Effect: Isolates, From: at(cutAt), To: at(healedAt)}},
 		Died:      map[string]string{},
@@ -80,6 +80,33 @@ func (e *Evidence) seen(member string, from, to time.Duration, s realetcd.State)
 	e.sample(to, member, realetcd.Quorum)
 }
 
+// elect has members serve in a new term from a moment on.
+func (e *Evidence) elect(d time.Duration) {
+	for _, m := range []string{"m1", "m3"} {
+		e.sample(d, m, realetcd.Quorum)
+		e.Samples[len(e.Samples)-1].Term++
+	}
+}
+
+// silent takes away what was written between two moments, and has members not serve meanwhile.
+func (e *Evidence) silent(from, to time.Duration, members ...string) {
+	for _, m := range members {
+		e.seen(m, from, to, realetcd.NoLeader)
+	}
+	without := func(events []workload.Event) []workload.Event {
+		return slices.DeleteFunc(events, func(ev workload.Event) bool {
+			written := at(loadBegins + time.Duration(ev.Revision-2)*eventEvery)
+			return !written.Before(at(from)) && written.Before(at(to))
+		})
+	}
+	e.Reference, e.History.Events = without(e.Reference), without(e.History.Events)
+	for _, rec := range []app.Record{e.Ours, e.Control} {
+		for i := range rec.Load.Watches {
+			rec.Load.Watches[i].Events = without(rec.Load.Watches[i].Events)
+		}
+	}
+}
+
 // record is what an application sees that leaves m2 in time.
 func (e *Evidence) record(name string) app.Record {
 	rec := app.Record{
@@ -93,7 +120,11 @@ func (e *Evidence) record(name string) app.Record {
 			w.Events = append(w.Events, ev)
 		}
 		rec.Load.Watches = append(rec.Load.Watches, w)
-		rec.Load.Leases = append(rec.Load.Leases, workload.LeaseRecord{Name: w.Name, ID: int64(i + 1)})
+		l := workload.LeaseRecord{Name: w.Name, ID: int64(i + 1)}
+		for d := loadBegins; d < loadEnds; d += 5 * time.Second / 3 {
+			l.Answers = append(l.Answers, at(d))
+		}
+		rec.Load.Leases = append(rec.Load.Leases, l)
 	}
 	n := 0
 	for d := loadBegins; d < loadEnds; d += 20 * time.Millisecond {

@@ -165,19 +165,22 @@ func onDisks(c *realetcd.Config) { c.Disks = true }
 
 // keepalivesLeft demands that every keepalive stream of ours left the target long before
 // its lease could have expired. What the target acknowledged meanwhile counts for nothing.
-func keepalivesLeft(e *Evidence) []string {
+func keepalivesLeft(e *Evidence) (bad findings) {
 	const ttl = 5 * time.Second
-	endpoint := e.endpoint(e.Target)
-	var broken []string
+	endpoint, most := e.endpoint(e.Target), ttl/2+e.election()
 	for _, a := range e.Ours.Attempts {
 		if a.Method != workload.MethodKeepAlive || a.Address != endpoint || a.Began.After(e.Cut) || (!a.Ended.IsZero() && a.Ended.Before(e.Cut)) {
 			continue
 		}
-		if a.Ended.IsZero() || a.Ended.Sub(e.Cut) > ttl/2+e.election() {
-			broken = append(broken, fmt.Sprintf("a keepalive stream stayed on %s for longer than %v after its disk had stopped; its lease lives for %v", e.Target, ttl/2+e.election(), ttl))
+		until := a.Ended
+		if until.IsZero() {
+			until = e.Ended
+		}
+		if until.Sub(e.Cut) > most {
+			bad.add([]when{{e.Cut, e.Cut.Add(most), until}}, "a keepalive stream stayed on %s for longer than %v after its disk had stopped; its lease lives for %v", e.Target, most, ttl)
 		}
 	}
-	return broken
+	return bad
 }
 
 // slowThenHung freezes the disk for 0.75 s of each second, then for good, then not at

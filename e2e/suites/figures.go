@@ -33,14 +33,17 @@ type call struct {
 func (c call) took() time.Duration { return c.to.Sub(c.from) }
 
 // calls are those of an application's load and of its histories that ended after a
-// moment, or never did. Those that the end of the load cut short are left out.
+// moment, or never did. What the end of the load cut short neither failed nor came back.
 func calls(rec app.Record, after time.Time) []call {
 	var cs []call
 	file := func(c call, err string) {
 		c.err = err
 		c.gaveUp = strings.Contains(err, context.DeadlineExceeded.Error())
 		c.handover = app.ProposalDropped(err)
-		if cutShort := err != "" && c.to.After(rec.Load.Ended); !c.to.Before(after) && !cutShort {
+		if err != "" && c.to.After(rec.Load.Ended) {
+			c = call{class: c.class, from: c.from, to: rec.Load.Ended}
+		}
+		if !c.to.Before(after) && !c.to.Before(c.from) {
 			cs = append(cs, c)
 		}
 	}
@@ -133,7 +136,7 @@ const stuckAfter = 2500 * time.Millisecond
 func (e *Evidence) stuck(w workload.Figures) string {
 	limit := stuckAfter
 	if !e.Cut.IsZero() && !slices.ContainsFunc(e.Hurts, func(h Hurt) bool { return !e.elsewhere(h) }) {
-		limit += truthOf(e.Samples).unserved(e.Hurts, e.Cut, e.Ended)
+		limit += covered(truthOf(e.Samples).unserved(e.Hurts, e.Cut, e.Ended), e.Cut, e.Ended)
 	}
 	how, _ := w.Stuck(limit)
 	return how
@@ -196,8 +199,9 @@ func (e *Evidence) missed(rec app.Record, w workload.WatchRecord) (lost, twice i
 // that suffered, each from its own fault on.
 func (e *Evidence) measured(rec app.Record) workload.Figures {
 	w := workload.Measure(rec.Load, rec.Trace(), e.Reference, workload.Fault{Heal: e.Heal}, app.OutcomeUnknown)
-	for _, h := range e.Hurts {
-		if h.left() && e.elsewhere(h) {
+	t := truthOf(e.Samples)
+	for _, hurt := range e.Hurts {
+		if h, must := e.away(t, hurt); must {
 			l := e.leaving(rec, h)
 			w.LastCall, w.LastRead = max(w.LastCall, l.LastCall), max(w.LastRead, l.LastRead)
 			w.LastStream, w.LastMutation = max(w.LastStream, l.LastStream), max(w.LastMutation, l.LastMutation)
@@ -206,38 +210,10 @@ func (e *Evidence) measured(rec app.Record) workload.Figures {
 	return w
 }
 
-// left says that a member which suffers this must be left.
-func (h Hurt) left() bool { return h.Effect == Isolates || h.Effect == Silences || h.Effect == Ends }
-
 // elsewhere says that there were members to go to when a member was hurt.
 func (e *Evidence) elsewhere(h Hurt) bool {
 	hurt := hurtNames(e.Hurts, h.From, h.From.Add(moment))
 	return slices.ContainsFunc(e.Members, func(m MemberFacts) bool { return !slices.Contains(hurt, m.Name) })
-}
-
-// leaving measures how one application left a member that is hurt.
-func (e *Evidence) leaving(rec app.Record, h Hurt) workload.Figures {
-	heal := h.To
-	if heal.IsZero() {
-		heal = e.Ended
-	}
-	return workload.Measure(workload.Record{Began: rec.Load.Began, Ended: rec.Load.Ended}, rec.Trace(), nil,
-		workload.Fault{Address: e.endpoint(h.Member), Cut: h.From, Heal: heal}, app.OutcomeUnknown)
-}
-
-// back counts the calls and the streams that an application sent to a member that had
-// suffered, after that.
-func (e *Evidence) back(rec app.Record, h Hurt) (calls, streams int) {
-	for _, a := range rec.Attempts {
-		if h.To.IsZero() || a.Address != e.endpoint(h.Member) || !a.Began.After(h.To) || a.Began.After(e.Ended) {
-			continue
-		}
-		calls++
-		if a.Stream() {
-			streams++
-		}
-	}
-	return calls, streams
 }
 
 // endpoint is the address of a member.

@@ -35,6 +35,79 @@ func revokedEarly(e *Evidence) {
 	e.Ours.Load.Leases[1].ClosedAt = at(6 * time.Second)
 }
 
+// frozen has m2 lead, and stand still between two moments.
+func (e *Evidence) frozen(from, to time.Duration) {
+	e.seen("m2", from, to, realetcd.Frozen)
+	e.sample(from, "m2", realetcd.Leader)
+	e.Samples[len(e.Samples)-1], e.Samples[len(e.Samples)-3] = e.Samples[len(e.Samples)-3], e.Samples[len(e.Samples)-1]
+}
+
+// stall has the machine stand still between two moments.
+func (e *Evidence) stall(from, to time.Duration) {
+	e.Stalls, e.Lateness.Worst = append(e.Stalls, Stall{at(from), at(to)}), to-from
+}
+
+// tooLate is a claim about time that does not hold at 5 s.
+func tooLate(*Evidence) (bad findings) {
+	bad.add([]when{happened(at(5 * time.Second))}, "it was too late")
+	return bad
+}
+
+// leaves has a stream of ours leave m2 at a moment.
+func (e *Evidence) leaves(d time.Duration) {
+	e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Address: address("m2"), Began: at(loadBegins), Ended: at(d)})
+}
+
+// shunned has what ours sent to a member after the heal go to m1.
+func (e *Evidence) shunned(member string) {
+	for i := range e.Ours.Attempts {
+		if a := &e.Ours.Attempts[i]; a.Began.After(at(healedAt)) && a.Address == address(member) {
+			a.Address = address("m1")
+		}
+	}
+}
+
+// lagging has what was written between two moments come at the second one.
+func (e *Evidence) lagging(from, to time.Duration) {
+	events := e.Ours.Load.Watches[0].Events
+	for i := range events {
+		if !events[i].At.Before(at(from)) && events[i].At.Before(at(to)) {
+			events[i].At = at(to)
+		}
+	}
+}
+
+// waiting is a Put of ours between two moments that comes back.
+func (e *Evidence) waiting(from, to time.Duration) {
+	e.History.Applied["ours-waits"] = 1
+	e.Ours.Load.Puts = append(e.Ours.Load.Puts, workload.Op{ID: "ours-waits", Began: at(from), Ended: at(to), Revision: int64((to - loadBegins) / (20 * time.Millisecond))})
+}
+
+// txn is a transaction of ours on m2.
+func (e *Evidence) txn(from time.Duration, to time.Time) {
+	e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: "/etcdserverpb.KV/Txn", Address: address("m2"), Began: at(from), Ended: to})
+}
+
+// lead has m1 and m3 without a leader between two moments, and in a new term after that.
+func (e *Evidence) lead(from, to time.Duration) {
+	for _, m := range []string{"m1", "m3"} {
+		e.seen(m, from, to, realetcd.NoLeader)
+		e.Samples[len(e.Samples)-1].Term++
+	}
+}
+
+// locked is a stay of ours in a mutex.
+func (e *Evidence) locked(d time.Duration, lost bool) {
+	e.Ours.Sections = []history.Section{{Mutex: "m", Holder: "h", Key: "m/1", Fence: 5, Asked: d, Entered: d, Left: d + 50*time.Millisecond, Unlocked: history.Done, Lost: lost}}
+	e.Truth.Changes = []history.Change{{Revision: 5, Key: "m/1", Create: 5, Version: 1}, {Revision: 9, Key: "m/1", Deleted: true}}
+}
+
+// overdue has a keepalive of ours overdue at 5 s.
+func (e *Evidence) overdue() {
+	e.Ours.Moves = []app.Move{{At: at(5 * time.Second), Class: "lease", Endpoint: address("m2"), Reason: client.ReasonKeepalive}}
+	e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodKeepAlive, Address: address("m2"), Began: at(5 * time.Second)})
+}
+
 // failing is a Get of ours that failed between two moments.
 func failing(e *Evidence, from, to time.Duration) {
 	err := &app.Error{Text: "context deadline exceeded", Code: codes.DeadlineExceeded, Deadline: true}
@@ -111,21 +184,15 @@ func TestJudgeCatchesWhatIsPlanted(t *testing.T) {
 		}, report.Failed, "gets failed while another member served"},
 		{"a call goes to the bad member too late", func(e *Evidence) {
 			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodRange, Address: address("m2"), Began: at(cutAt + 450*time.Millisecond), Ended: at(cutAt + 451*time.Millisecond)})
-		}, report.Failed, "the last new call went to m2 450ms after cut; want at most 400ms"},
+		}, report.Failed, "the last new call went to m2 450ms after cut at 3s; want at most 400ms"},
 		{"a read stays on the bad member", func(e *Evidence) {
 			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodRange, Address: address("m2"), Began: at(cutAt - time.Millisecond)})
 		}, report.Failed, "the last read on m2 ended never after cut"},
 		{"a stream leaves the bad member too late", func(e *Evidence) {
 			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Address: address("m2"), Began: at(loadBegins), Ended: at(cutAt + 900*time.Millisecond)})
-		}, report.Failed, "the last stream left m2 900ms after cut; want at most 800ms"},
-		{"nothing returns to the member", func(e *Evidence) {
-			for i := range e.Ours.Attempts {
-				if a := &e.Ours.Attempts[i]; a.Began.After(at(healedAt)) {
-					a.Address = address("m1")
-				}
-			}
-		}, report.Failed, "no call went to the member"},
-		{"no stream returns to the member", func(e *Evidence) { e.Scenario.Returns = true }, report.Failed, "no stream went to the member"},
+		}, report.Failed, "the last stream left m2 900ms after cut at 3s; want at most 800ms"},
+		{"nothing returns to the member", func(e *Evidence) { e.shunned("m2") }, report.Failed, "no call went to m2"},
+		{"no stream returns to the member", func(e *Evidence) { e.Scenario.Returns = true }, report.Failed, "no stream went to m2"},
 		{"a stream is moved off a good member", func(e *Evidence) {
 			e.Ours.Moves = append(e.Ours.Moves, app.Move{At: at(5 * time.Second), Class: "watch", Endpoint: address("m3"), Reason: "no-quorum"})
 		}, report.Failed, "false move: a watch left m3"},
@@ -163,26 +230,118 @@ func TestJudgeCatchesWhatIsPlanted(t *testing.T) {
 		{"a checker crashes", func(e *Evidence) {
 			e.Scenario.Judge = func(*Evidence) []string { panic("division by zero") }
 		}, report.Broken, "a checker crashed: division by zero"},
-		{"the machine is late and a budget is missed", func(e *Evidence) {
-			e.Lateness.Worst = 600 * time.Millisecond
-			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Address: address("m2"), Began: at(loadBegins), Ended: at(cutAt + 900*time.Millisecond)})
+		{"the machine stands still and a budget is missed", func(e *Evidence) {
+			e.stall(cutAt+200*time.Millisecond, cutAt+800*time.Millisecond)
+			e.leaves(cutAt + 900*time.Millisecond)
 		}, report.Void, "the machine was late by up to 600ms"},
-		{"a claim about time fails", func(e *Evidence) {
-			e.Scenario.Timing = func(*Evidence) []string { return []string{"it was too late"} }
-		}, report.Failed, "it was too late"},
-		{"the machine is late and a claim about time fails", func(e *Evidence) {
-			e.Lateness.Worst = 600 * time.Millisecond
-			e.Scenario.Timing = func(*Evidence) []string { return []string{"it was too late"} }
+		{"the machine stood still much earlier and a budget is missed", func(e *Evidence) {
+			e.stall(loadBegins, loadBegins+600*time.Millisecond)
+			e.leaves(cutAt + 900*time.Millisecond)
+		}, report.Failed, "the last stream left m2 900ms after cut"},
+		{"the machine stands still and a stream stays for much longer", func(e *Evidence) {
+			e.stall(cutAt+100*time.Millisecond, cutAt+300*time.Millisecond)
+			e.leaves(cutAt + 3*time.Second)
+		}, report.Failed, "the last stream left m2 3s after cut"},
+		{"the machine stands still elsewhere and a stream is moved off a good member", func(e *Evidence) {
+			e.stall(3*time.Second, 4*time.Second)
+			e.Ours.Moves = append(e.Ours.Moves, app.Move{At: at(9 * time.Second), Class: "watch", Endpoint: address("m3"), Reason: "no-quorum"})
+		}, report.Failed, "false move: a watch left m3"},
+		{"the machine stands still before one of two false moves", func(e *Evidence) {
+			e.stall(8*time.Second, 8500*time.Millisecond)
+			for _, d := range []time.Duration{9 * time.Second, 10 * time.Second} {
+				e.Ours.Moves = append(e.Ours.Moves, app.Move{At: at(d), Class: "watch", Endpoint: address("m3"), Reason: "no-quorum"})
+			}
+		}, report.Failed, "false move: a watch left m3 for no-quorum at 10s"},
+		{"a claim about time fails", func(e *Evidence) { e.Scenario.Timing = tooLate }, report.Failed, "it was too late"},
+		{"the machine stands still and a claim about time fails", func(e *Evidence) {
+			e.stall(4500*time.Millisecond, 5100*time.Millisecond)
+			e.Scenario.Timing = tooLate
 		}, report.Void, "the machine was late by up to 600ms"},
-		{"the machine is late and another claim fails", func(e *Evidence) {
-			e.Lateness.Worst = 600 * time.Millisecond
+		{"the machine stands still and another claim fails", func(e *Evidence) {
+			e.stall(4500*time.Millisecond, 5100*time.Millisecond)
 			e.Scenario.Judge = func(*Evidence) []string { return []string{"it was not so"} }
 		}, report.Failed, "it was not so"},
-		{"the machine is late and an event is lost", func(e *Evidence) {
-			e.Lateness.Worst = 600 * time.Millisecond
+		{"the machine stands still and an event is lost", func(e *Evidence) {
+			e.stall(3*time.Second, 3600*time.Millisecond)
 			w := &e.Ours.Load.Watches[0]
 			w.Events = append(w.Events[:100:100], w.Events[101:]...)
 		}, report.Failed, "never delivered revision"},
+
+		{"a lease is lost before the cluster stands still", func(e *Evidence) {
+			e.silent(4*time.Second, 7500*time.Millisecond, "m1", "m3")
+			e.Ours.Load.Leases[1].ClosedAt = at(2 * time.Second)
+		}, report.Failed, "keepalive channel closed"},
+		{"a lease is lost while members serve and nobody may write", func(e *Evidence) {
+			e.silent(4*time.Second, 7500*time.Millisecond)
+			e.Ours.Load.Leases[1].ClosedAt = at(7 * time.Second)
+		}, report.Failed, "keepalive channel closed"},
+		{"a lease is revoked though the leader stood still for too short", func(e *Evidence) {
+			e.frozen(3*time.Second, 4*time.Second)
+			revokedEarly(e)
+		}, report.Failed, "was gone at"},
+		{"keepalives stop before the end", func(e *Evidence) {
+			l := &e.Ours.Load.Leases[0]
+			l.Answers = slices.DeleteFunc(l.Answers, func(a time.Time) bool { return a.After(at(8 * time.Second)) })
+		}, report.Failed, "no keepalive was answered from 7.667s to 12s"},
+		{"a session loses its lease inside a mutex", func(e *Evidence) { e.locked(5*time.Second, true) }, report.Failed, "mutex m: the session of h lost its lease"},
+		{"a session loses its lease while it leads", func(e *Evidence) {
+			e.Ours.Reigns = []history.Reign{{Election: "m", Leader: "h", Key: "m/1", Fence: 5, Asked: 4 * time.Second, Elected: 5 * time.Second, Lost: true, LostAt: 6 * time.Second}}
+			e.Truth.Changes = []history.Change{{Revision: 5, Key: "m/1", Create: 5, Version: 1}, {Revision: 9, Key: "m/1", Deleted: true}}
+		}, report.Failed, "election m: the session of h lost its lease between 5s and 6s"},
+
+		{"a watch falls behind", func(e *Evidence) { e.lagging(6*time.Second, 8*time.Second) }, report.Failed, "watch ours/0 fell behind by 2s: what was written at 6s came at 8s; want it within 1s"},
+		{"a watch stays behind after the heal", func(e *Evidence) { e.lagging(cutAt, 11*time.Second) }, report.Failed, "want it within 1.8s"},
+		{"a watch is behind until after the end", func(e *Evidence) { e.lagging(9*time.Second, 80*time.Second) }, report.Failed, "watch ours/0 fell behind by 1m11s"},
+		{"a Get takes too long", func(e *Evidence) { e.Ours.Load.Gets[200].Ended = e.Ours.Load.Gets[200].Began.Add(2 * time.Second) }, report.Failed, "1 gets kept their callers waiting"},
+		{"a Get hangs until the end", func(e *Evidence) {
+			e.Ours.Load.Gets = append(e.Ours.Load.Gets, workload.Op{Began: at(9 * time.Second)})
+		}, report.Failed, "1 gets kept their callers waiting, one from 9s to 12s: 3s; want at most 1s"},
+		{"a transaction hangs until the end", func(e *Evidence) {
+			e.Ours.Histories = append(e.Ours.Histories, history.Op{
+				Caller: 1, Group: "g", ID: "late", Kind: history.Put, Keys: []string{"g/k", "g/l"}, Values: []string{"late/k", "late/l"},
+				Call: 9 * time.Second, Return: 12*time.Second + time.Millisecond, Outcome: history.Unknown, Error: "context canceled",
+			})
+		}, report.Failed, "1 txns kept their callers waiting, one from 9s to 12s"},
+		{"a Put waits though no leader was lost", func(e *Evidence) { e.waiting(5*time.Second, 8*time.Second) }, report.Failed, "1 puts kept their callers waiting"},
+		{"a Put waits for too long after an election", func(e *Evidence) {
+			e.lead(4*time.Second, 5200*time.Millisecond)
+			e.waiting(4*time.Second, 9*time.Second)
+		}, report.Failed, "1 puts kept their callers waiting"},
+
+		{"a transaction stays on the bad member", func(e *Evidence) { e.txn(cutAt+time.Second, time.Time{}) }, report.Failed, "the last mutation on m2 ended never after cut"},
+		{"a transaction leaves the bad member too late", func(e *Evidence) { e.txn(cutAt-time.Millisecond, at(cutAt+900*time.Millisecond)) }, report.Failed, "the last mutation on m2 ended 900ms after cut at 3s; want at most 800ms"},
+
+		{"a mutation is ended on a good member", func(e *Evidence) {
+			e.Ours.Moves = append(e.Ours.Moves, app.Move{At: at(10 * time.Second), Class: "mutation", Endpoint: address("m3"), Reason: "leader-lost"})
+		}, report.Failed, "a mutation left m3 for leader-lost at 10s, and the member was good"},
+		{"a mutation is ended though no member is bad", func(e *Evidence) {
+			unharmed(e)
+			e.Ours.Moves = []app.Move{{At: at(5 * time.Second), Class: "mutation", Endpoint: address("m3"), Reason: "not-serving"}}
+		}, report.Failed, "a mutation left m3 for not-serving"},
+		{"a keepalive is overdue though no leader was lost", func(e *Evidence) { unharmed(e); e.overdue() }, report.Failed, "a lease left m2 for keepalive-overdue at 5s; want that only where a leader is lost"},
+
+		{"a stream leaves a member too late that a soak has cut", func(e *Evidence) {
+			e.Scenario.Budget = Budget{}
+			e.leaves(cutAt + 900*time.Millisecond)
+		}, report.Failed, "the last stream left m2 900ms after cut"},
+		{"what is bad long after the fault is taken for its election", func(e *Evidence) {
+			e.seen("m1", cutAt+2*time.Second, cutAt+3500*time.Millisecond, realetcd.NoLeader)
+			e.seen("m3", cutAt+2*time.Second, cutAt+3500*time.Millisecond, realetcd.NoLeader)
+			e.leaves(cutAt + 3*time.Second)
+		}, report.Failed, "the last stream left m2 3s after cut"},
+
+		{"one of two members is never used again", func(e *Evidence) {
+			e.Hurts = append(e.Hurts, Hurt{Member: "m1", What: "cut", Effect: Isolates, From: at(2 * time.Second), To: at(2300 * time.Millisecond)})
+			e.shunned("m2")
+		}, report.Failed, "no call went to m2 from 8.5s"},
+		{"a member is never used again where no step mends", func(e *Evidence) {
+			e.Heal = time.Time{}
+			e.shunned("m2")
+		}, report.Failed, "no call went to m2 from 8.5s"},
+		{"a member that was slow is never used again though the scenario is about that", func(e *Evidence) {
+			e.Hurts[0].Effect, e.Scenario.Returns = Slows, true
+			e.shunned("m2")
+		}, report.Failed, "no call went to m2 from 8.5s"},
 		{"the control suffers nothing", func(e *Evidence) {
 			for i, ev := range e.Reference {
 				e.Control.Load.Watches[1].Events[i].At = ev.At
@@ -214,15 +373,17 @@ func TestJudgeCallsBadLuckWhatNeitherClientCanHelp(t *testing.T) {
 		luck  bool
 	}{
 		{"sound", func(*Evidence) {}, report.Passed, false},
-		{"sound on a late machine", func(e *Evidence) { e.Lateness.Worst = time.Second }, report.Passed, false},
+		{"sound on a late machine", func(e *Evidence) { e.stall(4*time.Second, 5*time.Second) }, report.Passed, false},
 		{"the control suffers nothing", idle, report.Void, false},
-		{"the control suffers nothing on a late machine", func(e *Evidence) { idle(e); e.Lateness.Worst = time.Second }, report.Void, true},
+		{"the control suffers nothing on a late machine", func(e *Evidence) { idle(e); e.stall(4*time.Second, 5*time.Second) }, report.Void, true},
 		{"a claim about time fails on a late machine", func(e *Evidence) {
-			e.Lateness.Worst, e.Scenario.Timing = time.Second, func(*Evidence) []string { return []string{"too late"} }
+			e.stall(4*time.Second, 5*time.Second)
+			e.Scenario.Timing = tooLate
 		}, report.Void, true},
-		{"a claim about time fails", func(e *Evidence) { e.Scenario.Timing = func(*Evidence) []string { return []string{"too late"} } }, report.Failed, false},
+		{"a claim about time fails", func(e *Evidence) { e.Scenario.Timing = tooLate }, report.Failed, false},
 		{"another claim fails on a late machine", func(e *Evidence) {
-			e.Lateness.Worst, e.Scenario.Judge = time.Second, func(*Evidence) []string { return []string{"not so"} }
+			e.stall(4*time.Second, 5*time.Second)
+			e.Scenario.Judge = func(*Evidence) []string { return []string{"not so"} }
 		}, report.Failed, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -269,15 +430,72 @@ func TestJudgePassesWhatIsNobodysFault(t *testing.T) {
 		{"streams drift back", func(e *Evidence) {
 			e.Ours.Moves = append(e.Ours.Moves, app.Move{At: at(11 * time.Second), Class: "watch", Endpoint: address("m3"), Reason: client.ReasonDrift})
 		}},
-		{"an overdue keepalive opens a lease stream again", func(e *Evidence) {
+		{"an overdue keepalive opens a lease stream again after an election", func(e *Evidence) {
 			unharmed(e)
-			e.Ours.Moves = []app.Move{{At: at(5 * time.Second), Class: "lease", Endpoint: address("m2"), Reason: client.ReasonKeepalive}}
-			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodKeepAlive, Address: address("m2"), Began: at(5 * time.Second)})
+			e.overdue()
+			e.elect(4 * time.Second)
 		}},
 		{"a leader that stood still revokes a lease when it goes on", func(e *Evidence) {
-			e.seen("m2", 0, cutAt, realetcd.Leader)
-			e.Samples[len(e.Samples)-1].State = realetcd.Frozen
+			e.frozen(0, 4500*time.Millisecond)
 			revokedEarly(e)
+		}},
+		{"a session's lease goes when a leader goes on that stood still", func(e *Evidence) {
+			e.frozen(cutAt, 7*time.Second)
+			e.locked(8*time.Second, true)
+		}},
+		{"a lease is lost while the cluster stands still", func(e *Evidence) {
+			e.Scenario.Control = Open
+			e.silent(4*time.Second, 7500*time.Millisecond, "m1", "m3")
+			e.Ours.Load.Leases[1].ClosedAt = at(7 * time.Second)
+		}},
+		{"a lock is held", func(e *Evidence) { e.locked(5*time.Second, false) }},
+		{"a watch stays behind as long as a bad member may be kept", func(e *Evidence) { e.lagging(cutAt, cutAt+1700*time.Millisecond) }},
+		{"a watch on a slow member falls behind", func(e *Evidence) {
+			e.Hurts = append(e.Hurts, Hurt{Member: "m3", What: "loss", Effect: Slows, From: at(9 * time.Second), To: at(10 * time.Second)})
+			e.lagging(9*time.Second, 11500*time.Millisecond)
+		}},
+		{"a Get waits for an election", func(e *Evidence) {
+			e.lead(4*time.Second, 5200*time.Millisecond)
+			e.Ours.Load.Gets[150].Ended = e.Ours.Load.Gets[150].Began.Add(2 * time.Second) // begun at 3.98 s
+		}},
+		{"a Put that was with a lost leader waits for two election timeouts of the next", func(e *Evidence) {
+			e.lead(4*time.Second, 5200*time.Millisecond)
+			e.waiting(4*time.Second, 7300*time.Millisecond)
+		}},
+		{"a Put that was with a leader which handed over waits likewise", func(e *Evidence) {
+			e.elect(5 * time.Second)
+			e.waiting(4900*time.Millisecond, 7300*time.Millisecond)
+		}},
+		{"a transaction leaves the bad member with the streams", func(e *Evidence) { e.txn(cutAt-time.Millisecond, at(cutAt+700*time.Millisecond)) }},
+		{"a mutation is ended on a good member after an election", func(e *Evidence) {
+			e.elect(7 * time.Second)
+			e.Ours.Moves = append(e.Ours.Moves, app.Move{At: at(9100 * time.Millisecond), Class: "mutation", Endpoint: address("m3"), Reason: "leader-lost"})
+		}},
+		{"a read is sent again on a suspicion that passes", func(e *Evidence) {
+			unharmed(e)
+			e.Ours.Moves = []app.Move{{At: at(5 * time.Second), Class: "read", Endpoint: address("m3"), Reason: "not-serving"}}
+		}},
+		{"a killed member that runs again gets calls", func(e *Evidence) {
+			e.Scenario.Budget = Budget{}
+			e.Hurts[0].Effect, e.Hurts[0].What = Ends, "killed"
+			e.seen("m2", cutAt+50*time.Millisecond, cutAt+2*time.Second, realetcd.Stopped)
+			e.txn(cutAt+2*time.Second, at(cutAt+3*time.Second))
+		}},
+		{"a fault ends before the member must be left", func(e *Evidence) {
+			e.Hurts = append(e.Hurts, Hurt{Member: "m1", What: "cut", Effect: Isolates, From: at(9 * time.Second), To: at(9300 * time.Millisecond)})
+		}},
+		{"there is nowhere to go since a second fault", func(e *Evidence) {
+			e.Scenario.Budget = Budget{}
+			e.Hurts = append(e.Hurts, Hurt{Member: "m1", What: "freeze", Effect: Silences, From: at(cutAt + 600*time.Millisecond), To: at(6 * time.Second)})
+			e.seen("m1", cutAt+600*time.Millisecond, 6*time.Second, realetcd.Frozen)
+			e.seen("m3", cutAt+600*time.Millisecond, 6*time.Second, realetcd.NoQuorum)
+			e.leaves(6500 * time.Millisecond)
+		}},
+		{"a member that comes and goes is held down", func(e *Evidence) {
+			e.Hurts = append([]Hurt{{Member: "m2", What: "cut", Effect: Isolates, From: at(1200 * time.Millisecond), To: at(1500 * time.Millisecond)}}, e.Hurts...)
+			e.sample(healedAt+time.Millisecond, "m2", realetcd.Quorum)
+			e.Samples[len(e.Samples)-1].Shim = realetcd.ShimNotServing + " (settling)"
+			e.shunned("m2")
 		}},
 		{"the control's reads go back in time", func(e *Evidence) { e.Control.Load.Gets[200].Revision = 1 }},
 		{"nothing is expected of the control", func(e *Evidence) {

@@ -10,17 +10,29 @@ import (
 	"github.com/quorumwise/quorumwise/e2e/report"
 )
 
+// stallLeast is how late the machine may let the harness wake up without that being a
+// reason for anything.
+const stallLeast = 100 * time.Millisecond
+
+// Stall is a time in which the machine let the harness wait.
+type Stall struct{ From, To time.Time }
+
 // measureLateness sleeps in short steps until ctx ends. It changes no bound: it tells
-// whoever reads a missed budget whether a starved machine is a likely reason.
-func measureLateness(ctx context.Context) report.Lateness {
+// whether a machine that stood still is a likely reason for a bound that was missed just then.
+func measureLateness(ctx context.Context) (report.Lateness, []Stall) {
 	const step = 10 * time.Millisecond
 	var late []time.Duration
+	var stalls []Stall
 	for {
 		began := time.Now()
 		if sleep(ctx, step) != nil {
-			return summary(late)
+			return summary(late), stalls
 		}
-		late = append(late, time.Since(began)-step)
+		woke := time.Now()
+		by := woke.Sub(began) - step
+		if late = append(late, by); by > stallLeast {
+			stalls = append(stalls, Stall{began, woke})
+		}
 	}
 }
 

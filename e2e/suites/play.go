@@ -79,7 +79,7 @@ func (p *play) play(ctx context.Context) (*Evidence, error) {
 	if err := sleep(ctx, steady); err != nil {
 		return nil, err
 	}
-	late, err := p.steps(ctx)
+	late, stalls, err := p.steps(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (p *play) play(ctx context.Context) (*Evidence, error) {
 	if err != nil {
 		return nil, err
 	}
-	ev.Lateness = late
+	ev.Lateness, ev.Stalls = late, stalls
 	p.tell("judge")
 	return ev, nil
 }
@@ -305,25 +305,25 @@ func (p *play) cache() string {
 }
 
 // steps plays them.
-func (p *play) steps(ctx context.Context) (late report.Lateness, err error) {
+func (p *play) steps(ctx context.Context) (late report.Lateness, stalls []Stall, err error) {
 	var measuring sync.WaitGroup
 	measure, stop := context.WithCancel(ctx)
-	measuring.Go(func() { late = measureLateness(measure) })
+	measuring.Go(func() { late, stalls = measureLateness(measure) })
 	defer func() { stop(); measuring.Wait() }()
 	for _, step := range p.sc.Steps {
 		p.tell(step.Text)
 		p.mark(step, time.Now())
 		if step.Do != nil {
 			if err := step.Do(ctx, p.st); err != nil {
-				return late, fmt.Errorf("step %q: %w", step.Text, err)
+				return late, stalls, fmt.Errorf("step %q: %w", step.Text, err)
 			}
 		}
 		p.st.meet()
 		if err := sleep(ctx, step.Wait); err != nil {
-			return late, err
+			return late, stalls, err
 		}
 	}
-	return late, nil
+	return late, stalls, nil
 }
 
 // mark files the moments that figures count from, and those that the reader should see.

@@ -63,7 +63,6 @@ type Step struct {
 type Budget struct {
 	Calls   time.Duration // the last new call went there, the last read on it was re-sent
 	Streams time.Duration // the last watch or lease stream left it
-	Lag     time.Duration // how far any watch fell behind the reference
 }
 
 // Scenario is one thing that happens to a cluster and what is expected of it.
@@ -98,7 +97,8 @@ type Scenario struct {
 	Cluster func(*realetcd.Config)
 	// Judge adds violations of claims that only this scenario makes. Timing adds those
 	// of claims about time, which a machine that is late can break as well as anybody.
-	Judge, Timing func(*Evidence) []string
+	Judge  func(*Evidence) []string
+	Timing func(*Evidence) findings
 }
 
 // with is the scenario as it is played under options.

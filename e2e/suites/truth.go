@@ -58,47 +58,67 @@ func (t truth) goodThrough(member string, from, to time.Time) bool {
 	return true
 }
 
-// goodFor is for how long a member had served without a break at a moment.
-func (t truth) goodFor(member string, when time.Time) time.Duration {
-	var d time.Duration
+// since is from when on, without a break until a moment, what a member was fits; zero where
+// it does not at that moment.
+func (t truth) since(member string, when time.Time, fits func(realetcd.Sample) bool) (from time.Time) {
 	for _, s := range slices.Backward(t[member]) {
 		switch {
 		case s.At.After(when):
-		case good(s.State):
-			d = when.Sub(s.At)
+		case fits(s):
+			from = s.At
 		default:
-			return d
+			return from
 		}
 	}
-	return d
+	return from
 }
 
-// stretches parts the time between two moments where anything changed: what held at the
-// begin of one holds until the next.
-func (t truth) stretches(from, to time.Time) []time.Time {
-	begins := []time.Time{from}
-	for _, ss := range t {
-		for _, s := range ss {
-			if s.At.After(from) && s.At.Before(to) {
-				begins = append(begins, s.At)
-			}
+// span is a stretch of time.
+type span struct{ from, to time.Time }
+
+// stretches parts the time between two moments where a member changed or a hurt began or
+// ended: what held at the begin of one holds until its end.
+func (t truth) stretches(hurts []Hurt, from, to time.Time) []span {
+	begins := []time.Time{from, to}
+	add := func(at time.Time) {
+		if at.After(from) && at.Before(to) {
+			begins = append(begins, at)
 		}
 	}
+	for _, ss := range t {
+		for _, s := range ss {
+			add(s.At)
+		}
+	}
+	for _, h := range hurts {
+		add(h.From)
+		add(h.To.Add(1)) // at To itself it still hurts
+	}
 	slices.SortFunc(begins, time.Time.Compare)
-	return append(begins, to)
+	parts := make([]span, 0, len(begins))
+	for i, at := range begins[:len(begins)-1] {
+		parts = append(parts, span{at, begins[i+1]})
+	}
+	return parts
+}
+
+// unserved are the stretches between two moments in which no member served that was well.
+func (t truth) unserved(hurts []Hurt, from, to time.Time) []span {
+	return slices.DeleteFunc(t.stretches(hurts, from, to), func(s span) bool {
+		return t.anyGood(s.from, hurtNames(hurts, s.from, s.from)...)
+	})
 }
 
 // worse returns for how long without a break, between two moments, a member did not serve
 // while another one did.
 func (t truth) worse(member string, from, to time.Time) time.Duration {
 	var longest, d time.Duration
-	bounds := t.stretches(from, to)
-	for i, begin := range bounds[:len(bounds)-1] {
-		if t.goodAt(member, begin) || !t.anyGood(begin, member) {
+	for _, s := range t.stretches(nil, from, to) {
+		if t.goodAt(member, s.from) || !t.anyGood(s.from, member) {
 			d = 0
 			continue
 		}
-		d += bounds[i+1].Sub(begin)
+		d += s.to.Sub(s.from)
 		longest = max(longest, d)
 	}
 	return longest
@@ -130,38 +150,53 @@ func hurtNames(hurts []Hurt, from, to time.Time) []string {
 	return names
 }
 
-// electionMost is how long after a fault a lack of any good member counts as the election
-// that the fault caused.
-const electionMost = 5 * time.Second
+// flicker is the longest time for which a member may seem to serve in the midst of an
+// election, or go on to seem so when one has begun: two looks of the sampler, and what an
+// answer takes that does not come.
+const flicker = 500 * time.Millisecond
 
-// election is how long after a hurt began the members that are well had not all lost and
-// found a leader: until the last moment at which none of them served. 0: they served all
-// the time.
-func (t truth) election(h Hurt, hurts []Hurt) time.Duration {
-	end := h.From.Add(electionMost)
+// due is by when something must be over that a hurt bounds: within that time of the hurt
+// or, where all members that are well lost their leader before, of the end of that.
+func (t truth) due(h Hurt, hurts []Hurt, within time.Duration) time.Time {
+	const longest = time.Minute // of what is looked at
+	end, served := h.From.Add(longest), h.From
 	if !h.To.IsZero() && h.To.Before(end) {
 		end = h.To
 	}
-	var last time.Duration
-	bounds := t.stretches(h.From, end)
-	for i, begin := range bounds[:len(bounds)-1] {
-		if !t.anyGood(begin, hurtNames(hurts, begin, begin)...) {
-			last = bounds[i+1].Sub(h.From)
+	for _, s := range t.unserved(hurts, h.From, end) {
+		if s.from.Sub(served) > max(within, flicker) {
+			break
 		}
+		served = s.to
 	}
-	return last
+	return served.Add(within)
 }
 
-// unserved is for how long altogether, between two moments, no member served that was well.
-func (t truth) unserved(hurts []Hurt, from, to time.Time) time.Duration {
-	var d time.Duration
-	bounds := t.stretches(from, to)
-	for i, begin := range bounds[:len(bounds)-1] {
-		if !t.anyGood(begin, hurtNames(hurts, begin, begin)...) {
-			d += bounds[i+1].Sub(begin)
-		}
+// election is how long after a hurt began the members that are well had not all lost and
+// found a leader. 0: they served all the time.
+func (t truth) election(h Hurt, hurts []Hurt) time.Duration {
+	return t.due(h, hurts, 0).Sub(h.From)
+}
+
+// elections are the moments at which a member was first seen to serve in a new term.
+func (t truth) elections() []time.Time {
+	var all []realetcd.Sample
+	for _, ss := range t {
+		all = append(all, ss...)
 	}
-	return d
+	slices.SortStableFunc(all, func(a, b realetcd.Sample) int { return a.At.Compare(b.At) })
+	var when []time.Time
+	var term uint64
+	for _, s := range all {
+		if !good(s.State) || s.Term <= term {
+			continue
+		}
+		if term > 0 {
+			when = append(when, s.At)
+		}
+		term = s.Term
+	}
+	return when
 }
 
 // moment is enough time for a member that serves to answer any call.

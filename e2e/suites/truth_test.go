@@ -47,9 +47,10 @@ func TestTruthHoldsUntilItChanges(t *testing.T) {
 			t.Errorf("%s served from %v s to %v s: %v, want %v", row.member, row.from, row.to, got, row.want)
 		}
 	}
-	for when, want := range map[float64]time.Duration{1: time.Second, 4: 0, 8: 2 * time.Second} {
-		if got := made().goodFor("m1", seconds(when)); got != want {
-			t.Errorf("at %v s m1 had served for %v, want %v", when, got, want)
+	serves := func(s realetcd.Sample) bool { return good(s.State) }
+	for when, want := range map[float64]time.Time{1: seconds(0), 4: {}, 8: seconds(6)} {
+		if got := made().since("m1", seconds(when), serves); !got.Equal(want) {
+			t.Errorf("at %v s m1 had served since %v, want %v", when, got, want)
 		}
 	}
 }
@@ -92,6 +93,37 @@ func TestElectionEndsWhenAWellMemberServes(t *testing.T) {
 				t.Errorf("the election took %v from the fault on, want %v", got, row.want)
 			}
 		})
+	}
+}
+
+// What lasts from 2.2 s to 3.5 s, until somebody serves, begins within the bound of a fault at
+// 2 s, and long after that of one at 1 s.
+func TestOnlyAnElectionThatBeginsInTimeExtendsABound(t *testing.T) {
+	for _, row := range []struct {
+		from   float64
+		within time.Duration
+		want   float64
+	}{
+		{2, 400 * time.Millisecond, 3.9},
+		{1, 400 * time.Millisecond, 1.4},
+		{1, 2 * time.Second, 5.5},
+		{4, 400 * time.Millisecond, 4.4},
+	} {
+		h := Hurt{Member: "m1", Effect: Isolates, From: seconds(row.from), To: seconds(6)}
+		if got := made().due(h, []Hurt{h}, row.within); !got.Equal(seconds(row.want)) {
+			t.Errorf("what a fault at %v s bounds to %v is due at %v, want %v s", row.from, row.within, got.Sub(zero), row.want)
+		}
+	}
+}
+
+func TestElectionsAreFirstSeenTerms(t *testing.T) {
+	e := sound()
+	if got := truthOf(e.Samples).elections(); got != nil {
+		t.Errorf("elections at %v, want none: the term stayed", got)
+	}
+	e.elect(5 * time.Second)
+	if got := truthOf(e.Samples).elections(); len(got) != 1 || !got[0].Equal(at(5*time.Second)) {
+		t.Errorf("elections at %v, want one at 5 s", got)
 	}
 }
 

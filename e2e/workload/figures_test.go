@@ -32,7 +32,8 @@ func TestFiguresOfAFaultCountOnlyTheMemberBehindIt(t *testing.T) {
 		attempt(MethodRange, "bad", 900, 950),                   // over before the cut
 		attempt(MethodRange, "bad", 990, 1200),                  // re-sent after 200 ms
 		attempt(MethodRange, "good", 1300, 8000),                // another member
-		attempt(MethodPut, "bad", 1100, 1600),                   // the last new call, at 100 ms
+		attempt(MethodPut, "bad", 1100, 1500),                   // the last new call, at 100 ms
+		attempt("/etcdserverpb.KV/Txn", "bad", 1050, 1600),      // it may write as well
 		attempt(MethodWatch, "good", 1510, 0),                   // opened again
 		attempt(MethodKeepAlive, "good", 1710, 0),               // opened again
 		{Method: MethodWatch, Address: "good", Began: at(2000)}, // of a recipe: it has no name
