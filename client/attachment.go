@@ -3,8 +3,11 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,9 +42,7 @@ type Attachment struct {
 
 	refusals refusalLog // of watch streams
 
-	// vanished holds the endpoints that were given up as unreachable. The
-	// prober's loop owns it.
-	vanished map[string]bool
+	vanished vanished // owned by the prober's loop
 	// told is what the verdicts were when the picker and the loop were last told of
 	// them. The prober's loop owns it.
 	told news
@@ -93,8 +94,8 @@ func Attach(cfg *clientv3.Config, health Health) (*Attachment, error) {
 	a := &Attachment{
 		cfg:  health,
 		hub:  picker.NewHub(),
-		ttls: ttlWarner{logger: health.Logger},
-		wake: make(chan struct{}, 1), vanished: make(map[string]bool),
+		ttls: ttlWarner{logger: health.Logger, login: cfg.Username != ""},
+		wake: make(chan struct{}, 1), vanished: make(vanished),
 		done: make(chan struct{}),
 	}
 	options, err := a.dialOptions()
@@ -136,7 +137,7 @@ func (a *Attachment) dialOptions() ([]grpc.DialOption, error) {
 // startProbes makes the prober and what shows its verdicts; an error leaves nothing behind.
 func (a *Attachment) startProbes(cfg *clientv3.Config, secure bool) (err error) {
 	probes := prober.Config{
-		DialOptions: cfg.DialOptions,
+		DialOptions: slices.Clone(cfg.DialOptions), // theirs may be overwritten by another append
 		ShareKey:    shareKeyOf(cfg, a.cfg, secure),
 		Poll:        a.cfg.Poll, Hold: a.cfg.Hold, ElectionTimeout: a.cfg.ElectionTimeout,
 		Logger:   a.cfg.Logger,
@@ -177,25 +178,39 @@ func (a *Attachment) Close() error {
 }
 
 // shareKey identifies probes that can be shared: same credentials, same dial
-// options (the same slice), same settings.
+// options (each the same one), same settings.
 type shareKey struct {
 	tls            any
-	options        *grpc.DialOption
-	n              int
+	options        string
 	secure         bool
 	poll, election time.Duration
 }
 
 func shareKeyOf(cfg *clientv3.Config, health Health, secure bool) shareKey {
-	k := shareKey{n: len(cfg.DialOptions), secure: secure, poll: health.Poll, election: health.ElectionTimeout}
+	k := shareKey{options: identities(cfg.DialOptions), secure: secure, poll: health.Poll, election: health.ElectionTimeout}
 	if secure {
 		k.tls = cfg.TLS
 	}
-	if len(cfg.DialOptions) > 0 {
-		k.options = &cfg.DialOptions[0]
-	}
 	return k
 }
+
+// identities tells lists of options apart. Two options are the same if they are one object;
+// one that is none, such as a struct of a user's own, equals no other. The probe that the
+// key belongs to keeps the objects, so that no address comes twice.
+func identities(options []grpc.DialOption) string {
+	var b strings.Builder
+	for _, o := range options {
+		if v := reflect.ValueOf(o); v.Kind() == reflect.Pointer {
+			fmt.Fprintf(&b, "%T %x;", o, v.Pointer())
+		} else {
+			fmt.Fprintf(&b, "%T %d;", o, lone.Add(1))
+		}
+	}
+	return b.String()
+}
+
+// lone numbers options that are no objects.
+var lone atomic.Int64
 
 func addresses(eps []endpoint) []string {
 	out := make([]string, len(eps))
@@ -221,17 +236,12 @@ func (a *Attachment) target(address, serverName string) prober.Endpoint {
 // onVerdicts runs in the prober's loop: the picker learns of a verdict before
 // anybody else does.
 func (a *Attachment) onVerdicts(s *prober.Snapshot) {
+	now := time.Now()
 	grades := make(map[string]picker.Grade, len(s.Verdicts))
-	maps.DeleteFunc(a.vanished, func(address string, _ bool) bool { _, still := s.Verdict(address); return !still })
+	maps.DeleteFunc(a.vanished, func(address string, _ time.Time) bool { _, still := s.Verdict(address); return !still })
 	for _, v := range s.Verdicts {
 		grades[v.Address] = gradeOf(v.Grade)
-		// A connection that bytes vanished on stands in TCP's retransmission
-		// backoff for seconds after the network is back: take a new one.
-		switch gone := v.Grade == prober.Unhealthy && v.Reason == prober.ReasonUnreachable; {
-		case gone:
-			a.vanished[v.Address] = true
-		case a.vanished[v.Address] && !avoided(v.Grade):
-			delete(a.vanished, v.Address)
+		if a.vanished.returned(v, now) {
 			a.hub.Reconnect(v.Address)
 		}
 	}

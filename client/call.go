@@ -42,7 +42,7 @@ func (a *Attachment) unary(ctx context.Context, method string, req, reply any, c
 		}
 		cause := moved(call)
 		if cause == nil || ctx.Err() != nil || !endedByUs(err) {
-			if err = a.explain(ctx, cc, call, err); repeated.again(ctx, class, method, err) {
+			if err = a.explain(ctx, cc, call, bare(err)); repeated.again(ctx, class, method, err) {
 				continue
 			}
 			return err
@@ -53,6 +53,19 @@ func (a *Attachment) unary(ctx context.Context, method string, req, reply any, c
 			return cause
 		}
 	}
+}
+
+// bare is what the member said last, without the words that gRPC puts before it when it has
+// retried in vain: etcd's errors are recognised by their text.
+func bare(err error) error {
+	var said interface{ GRPCStatus() *status.Status }
+	if _, itself := err.(interface{ GRPCStatus() *status.Status }); itself || !errors.As(err, &said) {
+		return err
+	}
+	if err, ok := said.(error); ok {
+		return err
+	}
+	return said.GRPCStatus().Err()
 }
 
 // endedByUs tells a call that our cancellation ended from one whose own answer
@@ -241,6 +254,7 @@ func lifetime(ttl int64) time.Duration {
 // ttlWarner warns once for each TTL that detection cannot save.
 type ttlWarner struct {
 	logger *slog.Logger
+	login  bool // the user has a password, so that streams need tokens
 	mu     sync.Mutex
 	warned map[int64]bool
 }
@@ -255,6 +269,9 @@ const resendEvery = 500 * time.Millisecond
 func (w *ttlWarner) look(ttl int64, overdue time.Duration) {
 	life := lifetime(ttl)
 	need := life/3 + resendEvery + overdue + activeTick
+	if w.login {
+		need += resendEvery // clientv3 waits that long before it logs in again, if the token is too old
+	}
 	if life > need {
 		return
 	}

@@ -28,7 +28,8 @@ type Health struct {
 
 	// Poll is how often a member's report is asked for, besides being pushed.
 	// It bounds how long an unreachable or frozen member goes unnoticed.
-	// Default 500 ms (scaled). Less finds it sooner and costs more requests.
+	// Default 500 ms (scaled). Less finds it sooner and costs more requests. A
+	// shim with many followers may ask for up to 10 s.
 	Poll time.Duration
 
 	// Hold is how long a member must stay suspect, while another one proves
@@ -44,7 +45,9 @@ type Health struct {
 	KeepaliveOverdue time.Duration
 
 	// MoveSpread is the time over which watches leave an unhealthy member, so
-	// that many clients do not arrive elsewhere at once. Default 100 ms.
+	// that many clients do not arrive elsewhere at once. Default 100 ms. With
+	// passwords each stream is a login, some 50 ms of a member's CPU: thousands of
+	// such clients should take seconds.
 	MoveSpread time.Duration
 
 	// Rebalance is the time over which streams drift back to a member that

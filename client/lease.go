@@ -147,16 +147,20 @@ func (s *leaseStream) reopen() error {
 		return err
 	}
 	s.sendMu.Lock()
-	defer s.sendMu.Unlock()
 	ids, closed := s.replace(below, call, time.Now())
-	for _, id := range ids {
-		if below.SendMsg(&pb.LeaseKeepAliveRequest{ID: id}) != nil {
-			return nil // the reader finds out why
+	// Thousands do not fit into the windows of a stream whose answers nobody reads: that is
+	// what the caller goes on to do meanwhile.
+	go func() { // ends with the stream below at the latest
+		defer s.sendMu.Unlock()
+		for _, id := range ids {
+			if below.SendMsg(&pb.LeaseKeepAliveRequest{ID: id}) != nil {
+				return // the reader finds out why
+			}
 		}
-	}
-	if closed {
-		return below.CloseSend()
-	}
+		if closed {
+			_ = below.CloseSend() // the reader finds out here too
+		}
+	}()
 	return nil
 }
 

@@ -23,7 +23,8 @@ type scriptedStream struct {
 	ctx     context.Context
 	sent    []int64
 	closed  bool
-	broken  error // of sending
+	broken  error         // of sending
+	room    chan struct{} // what is sent needs some, if set
 	answers chan *pb.LeaseKeepAliveResponse
 	fails   chan error
 }
@@ -36,6 +37,13 @@ func (s *scriptedStream) CloseSend() error             { s.closed = true; return
 func (s *scriptedStream) SendMsg(m any) error {
 	if s.broken != nil || s.ctx.Err() != nil {
 		return fmt.Errorf("broken: %w", s.broken)
+	}
+	if s.room != nil {
+		select {
+		case s.room <- struct{}{}:
+		case <-s.ctx.Done():
+			return s.ctx.Err()
+		}
 	}
 	s.sent = append(s.sent, m.(*pb.LeaseKeepAliveRequest).ID)
 	return nil
@@ -61,7 +69,8 @@ type leaseScene struct {
 	s      *leaseStream
 	below  []*scriptedStream
 	cancel context.CancelFunc
-	ended  error // what the reader got
+	room   chan struct{} // of the next stream below
+	ended  error         // what the reader got
 }
 
 func inLeaseScene(t *testing.T, test func(*leaseScene)) {
@@ -71,7 +80,7 @@ func inLeaseScene(t *testing.T, test func(*leaseScene)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		l.cancel = cancel
 		open := func(ctx context.Context, _ ...grpc.CallOption) (grpc.ClientStream, error) {
-			l.below = append(l.below, &scriptedStream{ctx: ctx, answers: make(chan *pb.LeaseKeepAliveResponse), fails: make(chan error)})
+			l.below = append(l.below, &scriptedStream{ctx: ctx, room: l.room, answers: make(chan *pb.LeaseKeepAliveResponse), fails: make(chan error)})
 			return l.below[len(l.below)-1], nil
 		}
 		s, err := l.a.openLeaseStream(ctx, open, nil)
@@ -148,6 +157,29 @@ func TestMovedLeaseStreamSendsAgainWhatHasNoAnswerShortestLifeFirst(t *testing.T
 		}
 		if at := l.info().unanswered; !at.IsZero() {
 			t.Errorf("everything is answered, yet one waits for %v", time.Since(at))
+		}
+	})
+}
+
+// Thousands of keepalives fill the windows of a stream in both directions if nobody reads.
+func TestAnswersAreReadWhileKeepalivesAreSentAgain(t *testing.T) {
+	inLeaseScene(t, func(l *leaseScene) {
+		l.send(1, 2, 3)
+		l.room = make(chan struct{})
+		l.move()
+		synctest.Wait()
+		<-l.room
+		synctest.Wait()
+		select {
+		case l.below[1].answers <- &pb.LeaseKeepAliveResponse{ID: 1, TTL: 10}:
+		case <-time.After(time.Second):
+			t.Fatal("nobody reads the answer to the first keepalive while the second waits for room")
+		}
+		<-l.room
+		<-l.room
+		synctest.Wait()
+		if got := l.below[1].sent; !slices.Equal(got, []int64{1, 2, 3}) {
+			t.Errorf("sent again: %v, want all three", got)
 		}
 	})
 }

@@ -13,7 +13,7 @@ var (
 	descUnreported = prometheus.NewDesc("quorumwise_client_endpoints_without_reports",
 		"Endpoints that have no shim to follow, neither beside them nor in process.", nil, nil)
 	descFailOpen = prometheus.NewDesc("quorumwise_client_fail_open",
-		"1 while no endpoint is healthy or unknown and every connected one is used.", nil, nil)
+		"1 while no endpoint is healthy or unknown and the best connected ones are used all the same.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

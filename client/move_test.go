@@ -394,3 +394,20 @@ func TestNothingButReadsLeavesAMemberThatSettles(t *testing.T) {
 		t.Errorf("%d of %d calls left when its quorum was lost again; want all", got, len(calls))
 	}
 }
+
+// A shim that is rolled out anew stops; the etcd beside it goes on and answers.
+func TestMutationGetsItsAnswerFromAMemberWhoseShimDrains(t *testing.T) {
+	for reason, stays := range map[string]bool{prober.ReasonDraining: true, "no-quorum": false} {
+		s := newScene(t)
+		call := s.call(picker.ClassMutation, time.Second)
+		v := s.view([3]prober.Grade{unhealthy, healthy, healthy}, call)
+		v.endpoints[0].reason = reason
+		if got := len(s.m.decide(v).ends) == 0; got != stays {
+			t.Errorf("%s: the mutation stays: %v, want %v", reason, got, stays)
+		}
+		v.now = v.now.Add(2 * time.Second)
+		if len(s.m.decide(v).ends) != 1 {
+			t.Errorf("%s: the mutation stays for more than two election timeouts, want it ended", reason)
+		}
+	}
+}

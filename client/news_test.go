@@ -10,7 +10,7 @@ import (
 // F31: the reason why a slow member is out of use changes many times a second, for
 // each of a process's clients.
 func TestReasonThatChangesWakesNobody(t *testing.T) {
-	a := &Attachment{hub: picker.NewHub(), wake: make(chan struct{}, 1), vanished: make(map[string]bool)}
+	a := &Attachment{hub: picker.NewHub(), wake: make(chan struct{}, 1), vanished: make(vanished)}
 	defer a.hub.Close()
 	for _, row := range []struct {
 		name  string

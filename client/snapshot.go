@@ -36,7 +36,7 @@ type Snapshot struct {
 	Endpoints []EndpointHealth
 	Leader    membership.ID // named at the highest term; 0: not known
 	Term      uint64
-	// FailOpen: no endpoint is healthy or unknown, so every connected one is used.
+	// FailOpen: no endpoint is healthy or unknown, so the best connected ones are used all the same.
 	FailOpen bool
 	// NoReports: no endpoint has a shim, beside it or in process; the client
 	// judges by itself, which takes longer.

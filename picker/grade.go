@@ -17,12 +17,12 @@ const (
 	// Suspect: evidence is late. No call goes here while a Healthy or Unknown
 	// endpoint is connected.
 	Suspect
-	// Unhealthy: there is evidence that the endpoint does not serve. Picked like
-	// Suspect: when these two are all that is connected, one is as good a guess
-	// as the other.
+	// Unhealthy: there is evidence that the endpoint does not serve. Picked when no
+	// better one is connected.
 	Unhealthy
 	// Parked: not meant for ordinary calls at all (a learner, a removed member,
-	// another cluster). Picked only when nothing else is connected.
+	// another cluster). Picked only when all endpoints are: while there is any other
+	// one, calls wait for it to be connected.
 	Parked
 )
 

@@ -1,6 +1,7 @@
 package prober
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +16,10 @@ import (
 type dialer struct {
 	creds   credentials.TransportCredentials
 	options []grpc.DialOption
-	user    []grpc.DialOption // go last, so that they win
+	// authority is what a member's certificate is checked for, unless the credentials name
+	// another one; they may be the user's, among the options.
+	authority string
+	user      []grpc.DialOption // go last, so that they win
 }
 
 func newDialer(cfg Config, serverName string, t times) dialer {
@@ -32,8 +36,8 @@ func newDialer(cfg Config, serverName string, t times) dialer {
 		grpc.WithDisableServiceConfig(), // a resolver's balancing, retrying or health checking is not ours
 		grpc.WithDisableHealthCheck(),
 	}
-	if serverName != "" {
-		d.options = append(d.options, grpc.WithAuthority(serverName))
+	if d.creds.Info().ServerName == "" {
+		d.authority = serverName
 	}
 	return d
 }
@@ -43,11 +47,22 @@ func newDialer(cfg Config, serverName string, t times) dialer {
 func (d dialer) dial(address string) (*grpc.ClientConn, func(), error) {
 	w := newWire(d.creds)
 	options := append([]grpc.DialOption{grpc.WithTransportCredentials(w)}, d.options...)
-	conn, err := grpc.NewClient(target(address), append(options, d.user...)...)
+	conn, err := grpc.NewClient(target(address), slices.Concat(options, d.named(), d.user)...)
+	if err != nil && d.authority != "" {
+		// gRPC refuses an authority beside credentials that name another one.
+		conn, err = grpc.NewClient(target(address), slices.Concat(options, d.user)...)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
 	return conn, func() { w.end.cut(); conn.Close() }, nil
+}
+
+func (d dialer) named() []grpc.DialOption {
+	if d.authority == "" {
+		return nil
+	}
+	return []grpc.DialOption{grpc.WithAuthority(d.authority)}
 }
 
 // target names an address so that gRPC neither looks it up nor balances: one connection

@@ -1,5 +1,7 @@
 package prober
 
+import "github.com/quorumwise/quorumwise/healthsvc"
+
 // The words of Verdict.Reason, beside those of a shim (healthsvc.Reason), which are
 // passed on as they came.
 const (
@@ -21,6 +23,8 @@ const (
 	ReasonNotServing string = "not-serving"
 	// ReasonSettling: good again, but not yet for long enough after it was condemned.
 	ReasonSettling string = "settling"
+	// ReasonDraining: the shim, or the member, is about to stop, and asks its clients to leave.
+	ReasonDraining string = string(healthsvc.ReasonDraining)
 	// ReasonLearner: etcd itself says that the member has no vote.
 	ReasonLearner string = "learner"
 	// ReasonRemoved: etcd itself says that the member is no longer one of its cluster.
