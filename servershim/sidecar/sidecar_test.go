@@ -84,6 +84,13 @@ func want(t *testing.T, client healthpb.HealthClient, service string, st healthp
 	return md
 }
 
+// reasonOf is the reason that is given for the empty name.
+func reasonOf(client healthpb.HealthClient) healthsvc.Reason {
+	var md metadata.MD
+	_, _ = client.Check(context.Background(), &healthpb.HealthCheckRequest{}, grpc.Header(&md))
+	return healthsvc.Reason(strings.Join(md.Get(healthsvc.HeaderReason), ","))
+}
+
 const (
 	serving    = healthpb.HealthCheckResponse_SERVING
 	notServing = healthpb.HealthCheckResponse_NOT_SERVING
@@ -204,6 +211,11 @@ func TestSidecarSaysWhatSpeaksSomethingElse(t *testing.T) {
 		r := run(t, Config{}, func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) })
 		client, _ := r.client(t, nil)
 		time.Sleep(10 * time.Second)
+		// The server hangs up after its answer: a connection whose turn to write comes only then
+		// fails before it has read anything.
+		for tries := 0; tries < 10 && reasonOf(client) != healthsvc.ReasonNotEtcd; tries++ {
+			time.Sleep(time.Second)
+		}
 		want(t, client, "", notServing, healthsvc.ReasonNotEtcd, "a web server answers there")
 		r.cancel()
 		<-r.done
