@@ -31,18 +31,13 @@ func CheckElections(reigns []Reign, truth Truth, bound time.Duration) []string {
 		// which revision it was elected: later than any key before its own was gone.
 		q.turn(&bad, func(*stay) int64 { return math.MaxInt64 - 1 })
 		q.exclusive(&bad)
-		if bound > 0 {
-			q.handOver(&bad, bound)
-		}
+		q.handOver(&bad, bound)
 	}
 	return bad.list()
 }
 
 func (r *Reign) stay() *stay {
 	s := &stay{who: r.Leader, key: r.Key, fence: r.Fence, asked: r.Asked, began: r.Elected, ended: r.Resigned, released: r.Resigned != 0 && r.Error == "" && !r.Lost, lost: r.Lost}
-	if r.Elected == 0 {
-		s.key, s.fence = "", 0
-	}
 	if r.Lost {
 		s.ended = r.LostAt
 	}

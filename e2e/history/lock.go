@@ -36,9 +36,7 @@ func CheckLocks(sections []Section, truth Truth, bound time.Duration) []string {
 		m.turn(&bad, m.inside)
 		m.exclusive(&bad)
 		m.checkUnlocks(&bad)
-		if bound > 0 {
-			m.handOver(&bad, bound)
-		}
+		m.handOver(&bad, bound)
 	}
 	checkFences(sections, truth, &bad)
 	return bad.list()
@@ -56,9 +54,6 @@ func newMutex(name string, sections []*Section, truth Truth) *mutex {
 	var stays []*stay
 	for _, s := range sections {
 		stay := &stay{who: s.Holder, key: s.Key, fence: s.Fence, asked: s.Asked, began: s.Entered, ended: s.Left, released: s.Unlocked == Done && !s.Lost, lost: s.Lost}
-		if s.Entered == 0 {
-			stay.key, stay.fence = "", 0
-		}
 		stays = append(stays, stay)
 		m.sections[stay] = s
 	}

@@ -67,6 +67,11 @@ func tenuresOf(truth Truth, prefix string) []tenure {
 
 func newQueue(title, held, prefix string, stays []*stay, truth Truth) *queue {
 	q := &queue{title: title, held: held, stays: stays, tenures: tenuresOf(truth, prefix), newest: make(map[string]int64)}
+	for _, s := range stays {
+		if s.began == 0 {
+			s.key, s.fence = "", 0
+		}
+	}
 	slices.SortStableFunc(q.stays, func(a, b *stay) int {
 		return cmp.Or(cmp.Compare(a.fence, b.fence), cmp.Compare(a.began, b.began))
 	})
@@ -81,9 +86,14 @@ func newQueue(title, held, prefix string, stays []*stay, truth Truth) *queue {
 	return q
 }
 
+// find is where the tenure of a fence stands, or would.
+func (q *queue) find(fence int64) (int, bool) {
+	return slices.BinarySearchFunc(q.tenures, fence, func(t tenure, fence int64) int { return cmp.Compare(t.created, fence) })
+}
+
 // own is the tenure behind a stay.
 func (q *queue) own(s *stay) (tenure, bool) {
-	i, found := slices.BinarySearchFunc(q.tenures, s.fence, func(t tenure, fence int64) int { return cmp.Compare(t.created, fence) })
+	i, found := q.find(s.fence)
 	if !found || q.tenures[i].key != s.key {
 		return tenure{}, false
 	}
@@ -92,7 +102,7 @@ func (q *queue) own(s *stay) (tenure, bool) {
 
 // ahead is, of the keys that stood before a fence, the one that was gone last.
 func (q *queue) ahead(fence int64) (tenure, bool) {
-	i, _ := slices.BinarySearchFunc(q.tenures, fence, func(t tenure, fence int64) int { return cmp.Compare(t.created, fence) })
+	i, _ := q.find(fence)
 	if i == 0 {
 		return tenure{}, false
 	}
@@ -204,8 +214,12 @@ func (q *queue) livedOn(s *stay) bool {
 
 // handOver says who waited for a free place longer than bound. How long it was free is
 // known where the key that was gone last had a holder that gave it back, or learnt that
-// its session had ended, and where no key stood before; elsewhere it is not judged.
+// its session had ended, and where no key stood before; elsewhere it is not judged, nor
+// where bound is 0.
 func (q *queue) handOver(bad *findings, bound time.Duration) {
+	if bound <= 0 {
+		return
+	}
 	for _, s := range q.stays {
 		since, known := q.freeSince(s)
 		if !known {
