@@ -75,10 +75,14 @@ func runProgram(t *testing.T, cfg Config) *program {
 	return p
 }
 
-// exit waits for the end of the program and returns its status.
+// busy is what a busy machine may add to what takes moments.
+const busy = 20 * time.Second
+
+// exit waits for the end of the program, which is killed where it does not come, and
+// returns its status; negative: a signal's.
 func (p *program) exit() int {
 	p.t.Helper()
-	timer := time.AfterFunc(10*time.Second, func() { p.cmd.Process.Kill() })
+	timer := time.AfterFunc(busy, func() { p.cmd.Process.Kill() })
 	defer timer.Stop()
 	for range p.reports {
 	}
@@ -96,7 +100,7 @@ func (p *program) tell(line any) {
 // wait returns the first report that fits.
 func (p *program) wait(what string, fits func(report) bool) report {
 	p.t.Helper()
-	timeout := time.After(time.Minute)
+	timeout := time.After(3 * time.Minute)
 	var last *Progress
 	for {
 		select {
@@ -190,7 +194,7 @@ func everything(c *servers, v *cluster.View, official bool) Config {
 // elsewhere.
 func judge(t *testing.T, cli *clientv3.Client, rec Record, upTo int64) []string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	truth, err := history.ReadTruth(ctx, cli, Prefix, 1)
 	if err != nil {
@@ -200,9 +204,9 @@ func judge(t *testing.T, cli *clientv3.Client, rec Record, upTo int64) []string 
 	if err != nil {
 		t.Fatal(err)
 	}
-	linear := history.Linearizable(rec.Histories, truth, 20*time.Second)
+	linear := history.Linearizable(rec.Histories, truth, time.Minute)
 	if !linear.Decided {
-		t.Error("the order of the histories was not decided in 20 s; groups are too large")
+		t.Error("the order of the histories was not decided in a minute; groups are too large")
 	}
 	bad := linear.Violations
 	bad = append(bad, history.CheckOnce(rec.Histories, truth, nil)...)
@@ -232,7 +236,7 @@ func TestAnApplicationOnAHealthyClusterSeesNothingWrongAndLeavesNothing(t *testi
 			p := runProgram(t, cfg)
 			p.wait("progress of every part", func(r report) bool {
 				n := r.Progress
-				return n != nil && n.Ops > 250 && n.Locked > 5 && n.Elected > 1 && n.Counted > 30 && n.Streams > 25+14 && n.Load.Gets > 50
+				return n != nil && n.Ops > 400 && n.Locked > 5 && n.Elected > 1 && n.Counted > 60 && n.Streams > 25+14 && n.Load.Gets > 50
 			})
 			upTo, err := c.ref.Finish(t.Context())
 			if err != nil {
