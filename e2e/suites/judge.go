@@ -111,6 +111,8 @@ func (e *Evidence) status(violations []string, ours consistency) (report.Status,
 		return report.Void, fmt.Sprintf("the cluster itself stood still for %v: no client could have kept its leases", shown(still))
 	case e.Scenario.Control == Stuck && e.stuck(control) == "":
 		return report.Void, fmt.Sprintf("the official client was not stuck: lag %v, longest Get %v, no lease lost", shown(control.Lag), shown(control.GetMax))
+	case e.unfelt() != "":
+		return report.Void, e.unfelt()
 	default:
 		return report.Passed, ""
 	}

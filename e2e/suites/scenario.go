@@ -33,7 +33,8 @@ const (
 	// Unharmed: nothing happens to it, and nothing may happen to ours: no stream
 	// is moved.
 	Unharmed
-	// Open: nothing is expected of it; ours must lose nothing.
+	// Open: nothing is expected of it; ours must lose nothing. That there was a fault has
+	// to show all the same, see unfelt.
 	Open
 )
 

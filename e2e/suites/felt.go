@@ -1,0 +1,132 @@
+//go:build linux
+
+package suites
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorumwise/quorumwise/e2e/realetcd"
+	"github.com/quorumwise/quorumwise/e2e/workload"
+)
+
+// Where nothing is expected of the official client, nothing but the fault itself can show
+// that there was one: a limit that the kernel does not keep, or a rule that drops nothing,
+// would pass for a client that bears it. It is enough that anybody noticed anything.
+
+// unfelt says that nobody noticed the faults of such a scenario; "" that somebody did, or
+// that the scenario's own claims tell.
+func (e *Evidence) unfelt() string {
+	sc := e.Scenario
+	switch {
+	case sc.Control != Open, sc.Judge != nil, sc.Timing != nil:
+		return ""
+	case len(e.Hurts) == 0 && sc.Endless:
+		return "nothing was inflicted on any member: give it more time with --duration"
+	case len(e.Hurts) == 0:
+		if e.terms() > 1 {
+			return ""
+		}
+		return "nothing was inflicted on any member, and none came to another term"
+	case e.stuck(e.measured(e.Control)) != "", slices.ContainsFunc(e.Hurts, e.felt):
+		return ""
+	}
+	h := e.Hurts[0]
+	return fmt.Sprintf("nobody noticed anything of %s on %s: the member served, its shim said so, and its answers came as before", h.What, h.Member)
+}
+
+// terms counts those that members named.
+func (e *Evidence) terms() int {
+	named := make(map[uint64]bool)
+	for _, s := range e.Samples {
+		if s.Term != 0 {
+			named[s.Term] = true
+		}
+	}
+	return len(named)
+}
+
+// felt says that somebody noticed what was done to a member. That its process ended needs
+// no witness: whoever ends it waits for that.
+func (e *Evidence) felt(h Hurt) bool {
+	to := h.To
+	if to.IsZero() {
+		to = e.Ended
+	}
+	to = to.Add(aftermath)
+	during := e.samples(h.Member, h.From, to)
+	changed := func(s realetcd.Sample) bool { return !good(s.State) || s.Shim != during[0].Shim }
+	givenUp := func(out ejection) bool { return !out.From.Before(h.From) && !out.From.After(to) }
+	switch {
+	case h.Effect == Ends:
+		return true
+	case len(during) > 1 && slices.ContainsFunc(during[1:], changed):
+		return true
+	case slices.ContainsFunc(ejections(e.Ours.Grades, e.endpoint(h.Member)), givenUp):
+		return true
+	}
+	before := e.answers(h.Member, e.Ours.Load.Began, e.firstHurt())
+	return e.answers(h.Member, h.From, to).worse(before)
+}
+
+// firstHurt is when the first member was hurt.
+func (e *Evidence) firstHurt() time.Time {
+	return slices.MinFunc(e.Hurts, func(a, b Hurt) int { return a.From.Compare(b.From) }).From
+}
+
+// answers are what the calls of both applications on a member got in some time.
+type answers struct {
+	calls int
+	mean  time.Duration // that they took
+	gap   time.Duration // the longest time without an answer
+}
+
+func (e *Evidence) answers(member string, from, to time.Time) (a answers) {
+	var sum time.Duration
+	answered := []time.Time{from, to}
+	for _, c := range slices.Concat(e.Ours.Attempts, e.Control.Attempts) {
+		if c.Stream() || c.Address != e.endpoint(member) {
+			continue
+		}
+		if within(c.Began, from, to) {
+			a.calls++
+			sum += took(c, e.Ended)
+		}
+		if c.Err == nil && within(c.Ended, from, to) {
+			answered = append(answered, c.Ended)
+		}
+	}
+	if a.calls > 0 {
+		a.mean = sum / time.Duration(a.calls)
+	}
+	slices.SortFunc(answered, time.Time.Compare)
+	for i, at := range answered[1:] {
+		a.gap = max(a.gap, at.Sub(answered[i]))
+	}
+	return a
+}
+
+func within(at, from, to time.Time) bool { return !at.Before(from) && !at.After(to) }
+
+// took is how long a call lasted; until the end where it never ended.
+func took(c workload.Attempt, end time.Time) time.Duration {
+	if c.Ended.IsZero() {
+		return end.Sub(c.Began)
+	}
+	return c.Ended.Sub(c.Began)
+}
+
+// Answers that are worse by so much are noticed. The bounds are low on purpose: a machine
+// that is merely noisy may count as a witness, one whose fault works must.
+const (
+	slower  = 2 * time.Millisecond // besides half as much again
+	silence = 500 * time.Millisecond
+)
+
+func (a answers) worse(before answers) bool {
+	if before.calls == 0 {
+		return false // nobody knows how it was
+	}
+	return a.mean > before.mean*3/2+slower || a.gap > silence && a.gap > 3*before.gap
+}

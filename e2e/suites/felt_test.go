@@ -1,0 +1,130 @@
+//go:build linux
+
+package suites
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumwise/quorumwise/e2e/app"
+	"github.com/quorumwise/quorumwise/e2e/realetcd"
+	"github.com/quorumwise/quorumwise/e2e/report"
+	"github.com/quorumwise/quorumwise/e2e/workload"
+)
+
+// unnoticed is evidence of a slow m2 of which nothing is expected, and of which nobody
+// notices anything: calls on it go on as before.
+func unnoticed() *Evidence {
+	e := sound()
+	unharmed(e)
+	e.Scenario.Control = Open
+	e.Hurts = []Hurt{{Member: "m2", What: "cpu", Effect: Slows, From: at(cutAt), To: at(healedAt)}}
+	e.Control = e.record("control")
+	e.Control.Official, e.Control.Moves = true, nil
+	e.calling("m2", 3*time.Millisecond)
+	return e
+}
+
+// calling has the official client call a member all through the fault, and each call take so
+// long.
+func (e *Evidence) calling(member string, each time.Duration) {
+	for d := cutAt; d < healedAt+time.Second; d += 60 * time.Millisecond {
+		e.Control.Attempts = append(e.Control.Attempts, workload.Attempt{Method: workload.MethodRange, Address: address(member), Began: at(d), Ended: at(d + each)})
+	}
+}
+
+// mute takes the answers of m2 away from some time on, for a second.
+func (e *Evidence) mute() {
+	e.Control.Attempts = slices.DeleteFunc(e.Control.Attempts, func(a workload.Attempt) bool {
+		return a.Address == address("m2") && a.Began.After(at(4*time.Second)) && a.Began.Before(at(5*time.Second))
+	})
+}
+
+func TestFaultOfWhichNothingIsExpectedMustBeNoticed(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		plant func(*Evidence)
+		want  report.Status
+		says  string
+	}{
+		{"nobody notices", func(*Evidence) {}, report.Void, "nobody noticed anything of cpu on m2"},
+		{"the sampler sees it", func(e *Evidence) { e.seen("m2", 5*time.Second, 6*time.Second, realetcd.NoQuorum) }, report.Passed, ""},
+		{"the sampler sees it elsewhere", func(e *Evidence) { e.seen("m3", 5*time.Second, 6*time.Second, realetcd.NoQuorum) }, report.Void, "nobody noticed"},
+		{"the sampler saw it before", func(e *Evidence) { e.seen("m2", 1*time.Second, 2*time.Second, realetcd.NoQuorum) }, report.Void, "nobody noticed"},
+		{"its shim says so", func(e *Evidence) {
+			e.sample(5*time.Second, "m2", realetcd.Quorum)
+			e.Samples[len(e.Samples)-1].Shim = realetcd.ShimNotServing + " (no-quorum)"
+		}, report.Passed, ""},
+		{"ours gives it up", func(e *Evidence) { e.Ours.Grades = grades(5*time.Second, "unhealthy", 6*time.Second, "healthy") }, report.Passed, ""},
+		{"ours gave it up long after", func(e *Evidence) { e.Ours.Grades = grades(11*time.Second, "unhealthy") }, report.Void, "nobody noticed"},
+		{"its answers take longer", func(e *Evidence) { e.calling("m2", 30*time.Millisecond) }, report.Passed, ""},
+		{"answers of another take longer", func(e *Evidence) { e.calling("m3", 30*time.Millisecond) }, report.Void, "nobody noticed"},
+		{"its answers stay away", (*Evidence).mute, report.Passed, ""},
+		{"a call on it never ends", func(e *Evidence) {
+			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodRange, Address: address("m2"), Began: at(cutAt + time.Millisecond)})
+		}, report.Passed, ""},
+		{"the official client is stuck", func(e *Evidence) {
+			e.Control.Load.Leases[0].ClosedAt, e.Control.Load.Leases[0].Name = at(6*time.Second), "control/0"
+		}, report.Passed, ""},
+		{"its process ended", func(e *Evidence) { e.Hurts[0].Effect = Ends }, report.Passed, ""},
+		{"one of two faults is noticed", func(e *Evidence) {
+			e.Hurts = append(e.Hurts, Hurt{Member: "m3", What: "kill", Effect: Ends, From: at(cutAt), To: at(healedAt)})
+		}, report.Passed, ""},
+		{"only a shim is frozen", func(e *Evidence) { e.Hurts[0].Effect = Spares }, report.Void, "nobody noticed"},
+		{"only a shim is frozen, and it is silent", func(e *Evidence) {
+			e.Hurts[0].Effect = Spares
+			e.sample(5*time.Second, "m2", realetcd.Quorum)
+			e.Samples[len(e.Samples)-1].Shim = realetcd.ShimSilent
+		}, report.Passed, ""},
+		{"elections are to be forced", func(e *Evidence) { e.Hurts = nil }, report.Void, "none came to another term"},
+		{"elections are forced", func(e *Evidence) {
+			e.Hurts = nil
+			e.sample(5*time.Second, "m1", realetcd.Leader)
+			e.Samples[len(e.Samples)-1].Term = 3
+		}, report.Passed, ""},
+		{"a soak strikes no blow", func(e *Evidence) {
+			e.Hurts, e.Scenario.Endless = nil, true
+			e.sample(5*time.Second, "m1", realetcd.Leader)
+			e.Samples[len(e.Samples)-1].Term = 3
+		}, report.Void, "give it more time"},
+		{"the scenario has claims of its own", func(e *Evidence) { e.Scenario.Judge = func(*Evidence) []string { return nil } }, report.Passed, ""},
+		{"no harm is expected", func(e *Evidence) {
+			e.Scenario.Control, e.Hurts[0].Effect, e.Ours.Moves = Unharmed, Spares, []app.Move{}
+		}, report.Passed, ""},
+	} {
+		t.Run(strings.ReplaceAll(row.name, " ", "-"), func(t *testing.T) {
+			e := unnoticed()
+			row.plant(e)
+			v := e.Judge()
+			if v.Status != row.want || !strings.Contains(v.Reason, row.says) {
+				t.Errorf("judged %s (%s, %q), want %s that says %q", v.Status, v.Reason, v.Violations, row.want, row.says)
+			}
+		})
+	}
+}
+
+// Calls that no fault touches are no witness; without any before it nobody knows.
+func TestAnswersAreComparedWithThoseBefore(t *testing.T) {
+	ms := time.Millisecond
+	usual := answers{calls: 100, mean: 4 * ms, gap: 60 * ms}
+	for _, row := range []struct {
+		name   string
+		before answers
+		during answers
+		want   bool
+	}{
+		{"the same", usual, usual, false},
+		{"a little slower", usual, answers{100, 7 * ms, 100 * ms}, false},
+		{"slower", usual, answers{100, 9 * ms, 100 * ms}, true},
+		{"a little pause", usual, answers{100, 4 * ms, 400 * ms}, false},
+		{"a pause", usual, answers{100, 4 * ms, 600 * ms}, true},
+		{"a pause as there were before", answers{100, 4 * ms, 400 * ms}, answers{100, 4 * ms, 600 * ms}, false},
+		{"nobody called before", answers{gap: 2 * time.Second}, answers{100, 300 * ms, 10 * time.Second}, false},
+	} {
+		if got := row.during.worse(row.before); got != row.want {
+			t.Errorf("%s: noticed %v, want %v", row.name, got, row.want)
+		}
+	}
+}
