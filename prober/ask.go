@@ -74,7 +74,7 @@ func proofResult(ctx context.Context, err error, answered bool) result {
 		// endpoint whose every proof is refused must be able to return (F27).
 		return resultAnswered
 	case code == codes.ResourceExhausted:
-		return resultNothing
+		return resultRefused
 	case code == codes.Unavailable && !answered:
 		return resultNothing // the check tells whether the path is dead
 	default:

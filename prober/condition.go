@@ -59,6 +59,8 @@ type condition struct {
 	proof    time.Time     // begin of the newest proof of our own
 	run      int           // our own proofs completed in time, in a row
 	took     time.Duration // how long the newest completed proof of our own took
+	late     time.Duration // the same, while proofs complete but come too late to end a suspicion; else zero
+	waived   time.Time     // begin of the newest proof that stands for a completed one though it was turned away
 
 	said time.Time // when the newest word of a report was asked for, or pushed
 

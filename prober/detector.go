@@ -27,8 +27,12 @@ func (d *detector) step(ev *evidence, now time.Time) condition {
 		proven:   ev.proof.completed,
 		run:      ev.proof.run,
 		took:     ev.proof.took,
+		waived:   ev.proof.waived,
 		rtt:      ev.check.rtt,
 		itself:   ev.self.Cluster,
+	}
+	if p := ev.proof; !p.failing.IsZero() && !p.failing.After(p.completed) {
+		c.late = p.took
 	}
 	word, source, wrong := d.word(ev, now)
 	c.source, c.wrongShim = source, wrong
@@ -153,7 +157,7 @@ func (d *detector) stock(c *condition, ev *evidence) {
 	case d.contradicted(c, ev):
 	case ev.check.answer == answerNone, !ev.shim.sought, !ev.inproc.sought:
 		c.reason = ReasonChecking
-	case !d.doubt.IsZero() && !ev.proof.completed.After(d.doubt):
+	case !d.doubt.IsZero() && !ev.proof.completed.After(d.doubt) && !ev.proof.waived.After(d.doubt):
 		c.reason = ReasonUnproved
 		if !d.told {
 			c.bad(kindQuorum, ReasonUnproved, d.doubt, d.doubt)

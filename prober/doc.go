@@ -20,7 +20,9 @@
 // [Unhealthy] only when it lasted for Config.Hold while another endpoint was
 // good, and the other's goodness rests on evidence younger than the cause. So what
 // hits all members alike (an election, overload, the client's own network)
-// condemns none of them.
+// condemns none of them. Where all are slow the other has to be clearly better: its newest proof of
+// quorum is at least Config.Hold younger than the newest that a shim without quorum tells of;
+// and without a shim it takes half as long at most.
 //
 // Where a shim is followed its word decides, together with a check that the path
 // to etcd's own port answers. Where there is none, etcd is asked directly whether
@@ -34,7 +36,8 @@
 //
 // A condemned endpoint returns at once when its shim says SERVING and the path
 // answers. Without a shim it takes three linearizable reads in a row; a health service
-// that says SERVING, or a connection that works, is not enough. What was condemned
+// that says SERVING, or a connection that works, is not enough. Where all reads are turned
+// away for want of resources, a minute of that while it knows a leader suffices. What was condemned
 // by our own evidence again and again waits 1 s, 2 s, up to a minute, unless nothing
 // else is left.
 //

@@ -75,4 +75,7 @@ type proofs struct {
 	run       int           // completed in time, in a row
 	took      time.Duration // by the newest completed one
 	noLeader  bool          // the newest failure was the answer "no leader"
+
+	refused time.Time // since when all of them are turned away, and the checks find nothing wrong; zero: not so
+	waived  time.Time // when the newest of those began, once that has lasted for long; zero: it has not
 }

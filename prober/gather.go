@@ -53,7 +53,8 @@ const (
 	resultAnswered               // check, observation: answered; proof: completed
 	resultFailed                 // proof: answered, but without consensus
 	resultNoLeader               // proof: answered "no leader"
-	resultNothing                // proof: turned away before it was tried
+	resultNothing                // nothing was learned
+	resultRefused                // proof: turned away before it was tried, for want of resources
 )
 
 // gather schedules the questions to one endpoint and files the answers. Pure: now and
@@ -155,7 +156,26 @@ func (g *gather) missedCheck(began, now time.Time) bool {
 		return false
 	}
 	k.failing, k.missed = began, now
+	g.tried()
 	return true
+}
+
+// tried ends a stretch of refusals: something else is known again.
+func (g *gather) tried() { g.ev.proof.refused, g.ev.proof.waived = time.Time{}, time.Time{} }
+
+// refusedProof files a proof that was turned away. That proves nothing of a quorum; but an
+// endpoint that turns away all proofs, though its leader is known to it and its path lives,
+// must be able to return (F27). It waits for as long as any does, and is then what it
+// would be had it never been condemned. For others it is no witness.
+func (g *gather) refusedProof(c *call, now time.Time) {
+	p := &g.ev.proof
+	if p.refused.IsZero() {
+		p.refused = now
+	}
+	if now.Sub(p.refused) >= g.t.holdDownMax {
+		g.unsuspect()
+		p.waived = c.began
+	}
 }
 
 func (g *gather) failedProof(c *call, now time.Time, noLeader bool) {
@@ -167,6 +187,16 @@ func (g *gather) failedProof(c *call, now time.Time, noLeader bool) {
 	if p.failing.IsZero() {
 		p.failing, p.missed = c.began, now
 		g.failedIn = c.due.Sub(c.began)
+	}
+}
+
+// unsuspect ends what failed proofs said. The deadline that they failed in is kept for as long
+// as the endpoint is condemned: it takes several proofs to return.
+func (g *gather) unsuspect() {
+	p := &g.ev.proof
+	p.failing, p.missed, p.noLeader = time.Time{}, time.Time{}, false
+	if g.outed.IsZero() {
+		g.failedIn = 0
 	}
 }
 
@@ -314,7 +344,7 @@ func (g *gather) proofDue(now time.Time) (time.Time, bool) {
 	switch p := g.ev.proof; {
 	case !p.failing.IsZero() && !g.pressing && g.proving.Sub(p.missed) > patience*g.t.proofRetry:
 		return g.proving.Add(g.t.proofEvery), true
-	case !p.failing.IsZero(), !g.outed.IsZero() && !reported, g.ev.check.answer == answerNoLeader:
+	case !p.failing.IsZero(), !g.outed.IsZero() && !reported && p.refused.IsZero(), g.ev.check.answer == answerNoLeader:
 		return g.proving.Add(g.t.proofRetry), true
 	case g.asked && !g.outed.IsZero() && !g.pressing:
 		// Its return depends on proofs, and each of them has another one asked for.
@@ -363,6 +393,9 @@ func (g *gather) done(id int, o outcome, now time.Time) {
 	if o.result == resultAnswered {
 		g.slept = 0
 	}
+	if c.do == doProve && o.result != resultRefused && o.result != resultNothing {
+		g.tried()
+	}
 	if o.result == resultSilent && (c.missed || now.Before(c.due)) {
 		return // counted already, or cut off while we slept
 	}
@@ -410,13 +443,16 @@ func (g *gather) checked(c *call, o outcome, now time.Time) {
 	if !c.began.Before(k.answered) {
 		k.answered, k.answer = c.began, o.answer
 	}
+	if o.answer != answerOK {
+		g.tried()
+	}
 }
 
 // excuseProofs takes back what failed proofs said, now that the path is known to have been dead
 // at some time since it last answered: they may never have arrived. The next one tells.
 func (g *gather) excuseProofs(alive time.Time) {
-	if p := &g.ev.proof; p.failing.After(alive) {
-		p.failing, p.missed, p.noLeader = time.Time{}, time.Time{}, false
+	if g.ev.proof.failing.After(alive) {
+		g.unsuspect()
 		g.asked = true
 	}
 }
@@ -427,6 +463,9 @@ func (g *gather) proved(c *call, o outcome, now time.Time) {
 	case resultAnswered:
 	case resultFailed, resultNoLeader, resultSilent:
 		g.failedProof(c, now, o.result == resultNoLeader)
+		return
+	case resultRefused:
+		g.refusedProof(c, now)
 		return
 	default:
 		return
@@ -444,7 +483,7 @@ func (g *gather) proved(c *call, o outcome, now time.Time) {
 		p.run = 0
 	}
 	if !c.missed || took <= g.slowest() {
-		p.failing, p.missed, p.noLeader = time.Time{}, time.Time{}, false
+		g.unsuspect()
 	}
 	if c.began.After(p.completed) {
 		p.completed, p.took = c.began, took
@@ -530,6 +569,7 @@ func (g *gather) out(yes bool, now time.Time) {
 	case g.outed.IsZero():
 		g.outed = now
 		g.ev.proof.run = 0
+		g.tried()
 	}
 }
 

@@ -192,6 +192,121 @@ func TestGatherForgivesOneSleepInFull(t *testing.T) {
 	}
 }
 
+// prover is a gatherer of a stock member that answers its checks, with proofs that a test makes.
+type prover struct {
+	*gather
+	now time.Time
+}
+
+func newProver() *prover {
+	p := &prover{newGather(scaled(Config{}), false, func() float64 { return 0 }), time.Unix(1000, 0)}
+	p.call(doCheck, ms, outcome{result: resultAnswered, answer: answerOK})
+	return p
+}
+
+// call makes one call that takes so long.
+func (p *prover) call(what do, takes time.Duration, o outcome) {
+	due := p.now.Add(p.checkRTT.deadline(p.t.timeout, p.t.hard))
+	if what == doProve {
+		due = p.now.Add(p.proofDeadline(p.now))
+	}
+	orders := p.begin(p.now, what, due, nil)
+	p.now = p.now.Add(takes)
+	p.overdue(p.now, nil)
+	p.done(orders[0].id, o, p.now)
+}
+
+func (p *prover) prove(takes time.Duration, r result) { p.call(doProve, takes, outcome{result: r}) }
+
+// An endpoint that was condemned for slow proofs returns by quick ones (F10). Condemned once more,
+// for another reason and when it is farther away, it must not be held to that deadline.
+func TestGatherEndsTheDeadlineOfACondemnationWithIt(t *testing.T) {
+	p := newProver()
+	p.prove(ms, resultAnswered)
+	p.prove(p.t.hard, resultSilent)
+	p.out(true, p.now)
+	if got := p.proofDeadline(p.now); got != p.t.proofTimeout {
+		t.Fatalf("condemned for a proof that took longer than %v: the deadline is %v, want the same", p.t.proofTimeout, got)
+	}
+	for range 3 {
+		p.prove(240*ms, resultAnswered)
+	}
+	if got := p.proofDeadline(p.now); got != p.t.proofTimeout {
+		t.Errorf("after three proofs, while it is condemned, the deadline is %v, want %v still: slow ones do not bring it back", got, p.t.proofTimeout)
+	}
+	p.now = p.now.Add(time.Minute)
+	for range 50 {
+		p.prove(800*ms, resultAnswered)
+	}
+	p.out(false, p.now)
+	p.out(true, p.now)
+	if got := p.proofDeadline(p.now); got < 800*ms {
+		t.Errorf("condemned again, 800 ms away by now: the deadline is %v, want more than the distance: it would not return for a minute", got)
+	}
+}
+
+// The same for a deadline that only a suspicion began with.
+func TestGatherEndsTheDeadlineOfASuspicionWithIt(t *testing.T) {
+	p := newProver()
+	p.prove(ms, resultAnswered)
+	for range 50 {
+		p.prove(800*ms, resultAnswered) // the first is late
+	}
+	p.out(true, p.now)
+	if got := p.proofDeadline(p.now); got < 800*ms {
+		t.Errorf("condemned for something else, 800 ms away: the deadline is %v, want more than the distance: it would not return for a minute", got)
+	}
+}
+
+func TestGatherLetsRefusalsPassForAProofAfterAMinuteOfNothingElse(t *testing.T) {
+	for name, c := range map[string]struct {
+		once func(*prover) // after 50 s of refusals
+		anew bool
+	}{
+		"nothing else":               {func(*prover) {}, false},
+		"a check":                    {func(p *prover) { p.call(doCheck, ms, outcome{result: resultAnswered, answer: answerOK}) }, false},
+		"a proof fails":              {func(p *prover) { p.prove(ms, resultFailed) }, true},
+		"a proof is answered so":     {func(p *prover) { p.prove(ms, resultNoLeader) }, true},
+		"a proof hangs":              {func(p *prover) { p.prove(p.t.hard, resultSilent) }, true},
+		"a proof completes":          {func(p *prover) { p.prove(ms, resultAnswered) }, true},
+		"a check finds no leader":    {func(p *prover) { p.call(doCheck, ms, outcome{result: resultAnswered, answer: answerNoLeader}) }, true},
+		"a check is not answered":    {func(p *prover) { p.call(doCheck, p.t.hard, outcome{}) }, true},
+		"the port refuses":           {func(p *prover) { p.call(doCheck, ms, outcome{result: resultBroken}) }, true},
+		"it is condemned only then":  {func(p *prover) { p.out(false, p.now); p.out(true, p.now) }, true},
+		"a refusal that comes late":  {func(p *prover) { p.prove(time.Second, resultRefused) }, false},
+		"a proof that met no server": {func(p *prover) { p.prove(ms, resultNothing) }, false},
+	} {
+		p := newProver()
+		p.prove(p.t.hard, resultSilent)
+		p.out(true, p.now)
+		start := p.now
+		refused := func(until time.Duration) {
+			for p.now.Sub(start) < until {
+				p.prove(250*ms, resultRefused)
+			}
+		}
+		refused(50 * time.Second)
+		c.once(p)
+		refused(59 * time.Second)
+		if !p.ev.proof.waived.IsZero() || p.ev.proof.failing.IsZero() && name == "nothing else" {
+			t.Errorf("%s: after less than a minute of refusals they pass for a proof, want them to prove nothing", name)
+		}
+		refused(62 * time.Second)
+		if anew := p.ev.proof.waived.IsZero(); anew != c.anew {
+			t.Errorf("%s: after 62 s the minute began anew is %t, want %t", name, anew, c.anew)
+		}
+		if !c.anew && (!p.ev.proof.failing.IsZero() || !p.ev.proof.completed.IsZero()) {
+			t.Errorf("%s: the failed proof stands %t, a completed one is known %t; want neither", name, !p.ev.proof.failing.IsZero(), !p.ev.proof.completed.IsZero())
+		}
+		if c.anew {
+			refused(125 * time.Second)
+			if p.ev.proof.waived.IsZero() {
+				t.Errorf("%s: after a minute of nothing but refusals they do not pass for a proof, want them to: it would never return", name)
+			}
+		}
+	}
+}
+
 func TestRoundTripFollowsTheDistance(t *testing.T) {
 	var r roundTrip
 	if got := r.deadline(150*ms, 2*time.Second); got != 150*ms {

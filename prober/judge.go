@@ -260,7 +260,7 @@ func (j *judge) condemned(st *standing, s sight, rest []sight, now time.Time, r 
 	}
 	fresh := false
 	for _, o := range rest {
-		fresh = fresh || j.witness(o) && j.quick(o.c, c.kind) && shown(o.c, c.kind).After(c.from)
+		fresh = fresh || j.witness(o) && j.quick(o.c, c, now) && j.ahead(o.c, c) && shown(o.c, c.kind).After(c.from)
 	}
 	common := st.otherGood.After(c.since)
 	if !fresh || common && (c.kind == kindPath && st.shared || c.kind == kindQuorum && !c.heard.After(st.otherGood)) {
@@ -325,11 +325,34 @@ func deniesQuorum(reason string) bool {
 	return false
 }
 
-// quick reports whether a witness is quick enough to be one. We end our own proofs at some
-// point: a member whose proofs complete just before it is no better than one whose proofs would
-// just after (F11).
-func (j *judge) quick(w *condition, k kind) bool {
-	return k != kindQuorum || w.source != SourceStock || w.took <= j.t.hard/2
+// quick reports whether a witness that has no shim is quick enough to be one: it takes half as
+// long at most as we end our proofs after, or as those of the bad member take that complete, or
+// have been waited for. Members that are slow alike, a little more and a little less than some
+// deadline, are no better than each other (F11).
+func (j *judge) quick(w, c *condition, now time.Time) bool {
+	if c.kind != kindQuorum || w.source != SourceStock {
+		return true
+	}
+	takes := j.t.hard
+	switch {
+	case c.reason != ReasonProofFailed:
+	case c.late > 0 && now.Sub(c.proof) < 2*j.t.hard: // else they hang by now
+		takes = c.late
+	default:
+		takes = min(takes, now.Sub(c.from))
+	}
+	return 2*w.took <= takes
+}
+
+// ahead reports whether a witness has proved its quorum for longer than a member whose shim
+// finds none, and by a hold at least. Where the leader is starved all proofs come late, and the
+// first to be late is hardly behind the others, who follow. One that is cut off proves nothing
+// more, and is behind by its shim's window before its shim says so.
+func (j *judge) ahead(w, c *condition) bool {
+	if c.own || c.reason != string(healthsvc.ReasonNoQuorum) && c.reason != ReasonNoLeader {
+		return true
+	}
+	return w.proven.Sub(c.proven) >= j.t.hold
 }
 
 // shown is since when a witness is known to be better off: its path, or its quorum.
@@ -387,17 +410,18 @@ func (j *judge) release(st *standing, now time.Time) {
 
 // mayReturn reports whether a condemned endpoint whose evidence is good is readmitted.
 // A shim's SERVING suffices, since it has waited itself; without one, or where it did not see
-// what we saw (F10), proofs have to complete (F2, F4). One that flaps waits longer each time,
-// unless it is needed.
+// what we saw (F10), proofs have to complete (F2, F4), or all to be turned away for long. One that
+// flaps waits longer each time, unless it is needed.
 func (j *judge) mayReturn(st *standing, s sight, rest []sight, now time.Time, r *ruling) bool {
 	reported := s.c.source != SourceStock
-	proved := reported && !st.unproved || s.c.run >= j.t.rounds && s.c.proof.After(st.ejected)
+	waived := s.c.waived.After(st.ejected)
+	proved := reported && !st.unproved || s.c.run >= j.t.rounds && s.c.proof.After(st.ejected) || waived
 	needed := true
 	for _, o := range rest {
 		needed = needed && !j.witness(o)
 	}
 	if needed {
-		return reported || s.c.proof.After(st.ejected)
+		return reported || waived || s.c.proof.After(st.ejected)
 	}
 	if reported && !proved {
 		r.prove = append(r.prove, s.address)

@@ -285,6 +285,100 @@ func TestJudgeAsksAReportOnceMoreHoweverLateTheWitnessComes(t *testing.T) {
 	c.want("a:unhealthy b:healthy", "it says the same still")
 }
 
+// A leader that is starved: proofs of all members come late, by a little more here and there.
+func TestJudgeComparesWhenQuorumWasLastProved(t *testing.T) {
+	for _, reason := range []string{"no-quorum", "no-leader"} {
+		c := newCourt(t, "a", "b")
+		c.set("all", isGood)
+		c.run(time.Second)
+		c.set("a", because(reason, c.now))
+		late := func(d, bad, good time.Duration) {
+			for end := c.now.Add(d); c.now.Before(end); {
+				c.seen[0].c.proven = c.now.Add(-bad)
+				c.seen[1].c.proven = c.now.Add(-good)
+				c.run(10*ms, "b")
+			}
+		}
+		late(2*time.Second, 359*ms, 80*ms)
+		c.want("a:suspect b:healthy", reason+": a proved its quorum 279 ms before b, and goes on to")
+		if !c.last.compare || c.last.wake.IsZero() {
+			t.Errorf("%s: compare %t, judged again at %v; want both, until a is clearly behind", reason, c.last.compare, c.last.wake)
+		}
+		stopped := c.now
+		c.seen[0].c.proven = stopped.Add(-359 * ms)
+		c.run(10 * ms)
+		c.run(20 * ms)
+		c.want("a:unhealthy b:healthy", reason+": a proves nothing more, and b does")
+	}
+	for _, reason := range []string{"draining", "catching-up", "read-stalled", "learner"} {
+		c := newCourt(t, "a", "b")
+		c.set("all", isGood)
+		c.run(time.Second)
+		c.set("a", because(reason, c.now))
+		for range 32 {
+			c.seen[0].c.proven = c.now
+			c.run(10 * ms)
+		}
+		c.want("a:unhealthy b:healthy", reason+": it proves its quorum all the while, which is not what it lacks")
+	}
+	c := newCourt(t, "a", "b")
+	c.set("all", isGood)
+	c.run(time.Second)
+	c.set("a", func(n *condition) { isBad(kindQuorum)(n); n.reason, n.own = ReasonNoLeader, true })
+	for range 32 {
+		c.seen[0].c.proven = c.now
+		c.run(10 * ms)
+	}
+	c.want("a:unhealthy b:healthy", "what a shim proves does not outweigh what we were told ourselves")
+}
+
+func TestJudgeComparesHowLongProofsTake(t *testing.T) {
+	for _, s := range []struct {
+		bad, witness time.Duration // bad: 0 as long as none completes
+		suspect      time.Duration // how long it is that at least; condemned 20 ms later
+		why          string
+	}{
+		{1010 * ms, 990 * ms, 10 * time.Second, "hardly quicker"},
+		{1010 * ms, 500 * ms, 300 * ms, "twice as quick"},
+		{1900 * ms, 990 * ms, 10 * time.Second, "less than twice as quick"},
+		{0, 10 * ms, 300 * ms, "a's proof is waited for"},
+		{0, 400 * ms, 800 * ms, "a's proof may come, and be as quick"},
+		{0, 990 * ms, 1980 * ms, "a's proof may come, and be as quick"},
+		{0, 1010 * ms, 10 * time.Second, "the witness takes nearly as long as we wait"},
+	} {
+		c := newCourt(t, "a", "b")
+		c.set("all", func(n *condition) { n.state, n.source, n.took = stateGood, SourceStock, s.witness })
+		c.run(time.Second)
+		c.set("a", func(n *condition) {
+			isBad(kindQuorum)(n)
+			n.reason, n.own, n.source, n.late = ReasonProofFailed, true, SourceStock, s.bad
+		})
+		for end := c.now.Add(s.suspect); c.now.Before(end); {
+			if s.bad > 0 {
+				c.seen[0].c.proof = c.now.Add(-s.bad)
+			}
+			c.run(10 * ms)
+		}
+		c.want("a:suspect b:healthy", s.why)
+		if s.suspect < 5*time.Second {
+			c.run(20 * ms)
+			c.want("a:unhealthy b:healthy", s.why)
+		}
+	}
+
+	c := newCourt(t, "a", "b")
+	c.set("all", func(n *condition) { n.state, n.source, n.took = stateGood, SourceStock, 900*ms })
+	c.run(time.Second)
+	c.set("a", func(n *condition) {
+		isBad(kindQuorum)(n)
+		n.reason, n.own, n.source, n.late, n.proof = ReasonProofFailed, true, SourceStock, 1010*ms, c.now
+	})
+	c.run(3900 * ms)
+	c.want("a:suspect b:healthy", "a's proofs were as slow as b's not long ago")
+	c.run(200 * ms)
+	c.want("a:unhealthy b:healthy", "a's proofs hang by now")
+}
+
 func TestJudgeWaitsForAMemberThatCatchesUp(t *testing.T) {
 	c := newCourt(t, "a", "b")
 	c.set("all", isGood)

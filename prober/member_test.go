@@ -104,6 +104,9 @@ func (m *member) report(serving bool, reason healthsvc.Reason, id uint64) {
 			Identity: healthsvc.Identity{Cluster: 0xc, Member: id, Leader: 1, Term: 5},
 			Reason:   reason, Serving: serving, Quorum: serving, Voter: true, Read: true, LastProof: time.Now(),
 		}
+		if reason == healthsvc.ReasonNoQuorum {
+			m.last.LastProof = m.last.LastProof.Add(-250 * time.Millisecond) // it takes a window to say so
+		}
 		m.shim.Publish(m.last)
 	})
 }

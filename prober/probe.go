@@ -142,7 +142,8 @@ func (p *probe) requests() (ask, prove, compare, out bool) {
 // publish replaces the condition and wakes those for whom it makes a difference.
 func (p *probe) publish(c condition) {
 	before := p.newest.Swap(&c)
-	all, proved, said := c.differs(before), !c.proof.Equal(before.proof), !c.said.Equal(before.said)
+	all, said := c.differs(before), !c.said.Equal(before.said)
+	proved := !c.proof.Equal(before.proof) || !c.waived.Equal(before.waived)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !all && !(proved && p.outs > 0) && !(said && p.waits > 0) {

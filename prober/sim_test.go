@@ -43,7 +43,7 @@ type simEndpoint struct {
 	path     string // ok, dead, refused
 	leader   bool
 	learner  bool
-	proof    string        // ok, stall, error
+	proof    string        // ok, stall, error, turned-away
 	slow     time.Duration // of proofs
 	lag      time.Duration // of everything
 	shim     simShim
@@ -64,6 +64,7 @@ type simCall struct {
 type simShim struct {
 	mode   string // none, silent, absent, serving, not-serving
 	reason string
+	lost   time.Time // when it last said that the quorum is lost, which takes it a window; zero: it is not
 	id     healthsvc.Identity
 }
 
@@ -75,7 +76,10 @@ type simFollower struct {
 	news    healthsvc.News
 }
 
-const simRTT = time.Millisecond
+const (
+	simRTT    = time.Millisecond
+	simWindow = 250 * time.Millisecond // of a shim
+)
 
 func newSim(t *testing.T, names []string) *sim {
 	s := &sim{t: t, start: time.Unix(1_000_000, 0), times: scaled(Config{}), orders: make(map[do]int)}
@@ -129,7 +133,7 @@ func (s *sim) step(e *simEndpoint) bool {
 
 func (s *sim) publish(e *simEndpoint) bool {
 	c := e.detector.step(&e.gather.ev, s.now)
-	woken := c.differs(&e.last) || !c.proof.Equal(e.last.proof) || e.awaited && !c.said.Equal(e.last.said)
+	woken := c.differs(&e.last) || !c.proof.Equal(e.last.proof) || !c.waived.Equal(e.last.waived) || e.awaited && !c.said.Equal(e.last.said)
 	e.last = c
 	e.due = later(e.gather.wake(s.now), s.now.Add(time.Millisecond))
 	return woken
@@ -254,6 +258,8 @@ func (e *simEndpoint) call(o order, now time.Time) simCall {
 		switch {
 		case e.proof == "error":
 			c.out.result = resultFailed
+		case e.proof == "turned-away":
+			c.out.result = resultRefused
 		case e.proof == "stall", c.at.Sub(now) > o.timeout:
 			c.at, c.out.result = now.Add(o.timeout), resultSilent
 		}
@@ -306,6 +312,9 @@ func (f *simFollower) hear(shim *simShim, now time.Time) {
 	}
 	f.news.Status, f.news.Reason, f.news.Identity = status, healthsvc.Reason(shim.reason), shim.id
 	f.news.Heard, f.news.Began, f.news.Missed, f.news.ProofAge = now, now.Add(-simRTT), 0, 50*time.Millisecond
+	if !shim.lost.IsZero() {
+		f.news.ProofAge = now.Sub(shim.lost) + simWindow
+	}
 	f.next = now.Add(500 * time.Millisecond)
 }
 
@@ -313,6 +322,14 @@ func (f *simFollower) hear(shim *simShim, now time.Time) {
 func (e *simEndpoint) push(now time.Time) {
 	for i := range e.follower {
 		e.follower[i].next = earlier(e.follower[i].next, now.Add(simRTT))
+	}
+}
+
+func (s *simShim) say(mode, reason string, now time.Time) {
+	s.mode, s.reason, s.lost = mode, reason, time.Time{}
+	switch reason {
+	case "no-quorum", "no-leader", "unreachable":
+		s.lost = now
 	}
 }
 
@@ -345,12 +362,12 @@ func (e *simEndpoint) set(facet, value string, now time.Time) error {
 		}
 	case "shim":
 		changed := e.shim.mode != word
-		e.shim.mode, e.shim.reason = word, arg
+		e.shim.say(word, arg, now)
 		if changed { // another reason alone is not pushed
 			e.push(now)
 		}
 	case "in-process":
-		e.inproc.mode, e.inproc.reason = word, arg
+		e.inproc.say(word, arg, now)
 		e.push(now)
 	case "shim-member":
 		n, err := strconv.ParseUint(value, 16, 64)
