@@ -50,7 +50,7 @@ func startHosts(t *testing.T) *hosts {
 
 func (h *hosts) start(t *testing.T, cfg Config) *App {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	host, err := h.lab.Host("client-" + cfg.Name)
 	if err != nil {
@@ -69,7 +69,7 @@ func (h *hosts) start(t *testing.T, cfg Config) *App {
 func waitFor(t *testing.T, a *App, what string, enough func(Progress) bool) {
 	t.Helper()
 	var p Progress
-	for end := time.Now().Add(40 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		var ok bool
 		if p, ok = a.Progress(); ok && enough(p) {
 			return
@@ -119,7 +119,7 @@ func TestApplicationsOnHostsOfTheirOwnBehindAMemberThatIsCutOff(t *testing.T) {
 	}
 	time.Sleep(time.Second)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	upTo, err := h.ref.Finish(ctx)
 	if err != nil {
@@ -184,7 +184,7 @@ func TestAHarnessNeverWaitsForAFrozenOrKilledApplication(t *testing.T) {
 	if err := a.Thaw(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := a.SetEndpoints(ctx, h.Endpoints(), nil); err != nil {
 		t.Errorf("a command after the thaw: %v", err)

@@ -223,6 +223,7 @@ func ownNamespace(kind string) string {
 // However a harness ends, nothing is left of it.
 func TestNothingIsLeftOfAHarnessHoweverItEnds(t *testing.T) {
 	Need(t)
+	t.Setenv("TMPDIR", t.TempDir()) // other tests leave files of theirs in the common one
 	for name, c := range map[string]struct {
 		signal     syscall.Signal
 		generation int
@@ -249,7 +250,7 @@ func TestNothingIsLeftOfAHarnessHoweverItEnds(t *testing.T) {
 				t.Error("exit status 0 after a harness was killed")
 			}
 			for left := look(t).more(before); len(left) > 0; left = look(t).more(before) {
-				if time.Since(died) > 10*time.Second {
+				if time.Since(died) > soon {
 					t.Fatalf("%v after the end there are %q", time.Since(died), left)
 				}
 				time.Sleep(10 * time.Millisecond)
@@ -261,6 +262,7 @@ func TestNothingIsLeftOfAHarnessHoweverItEnds(t *testing.T) {
 
 func TestCloseLeavesNothingAndTwiceIsOnce(t *testing.T) {
 	Need(t)
+	t.Setenv("TMPDIR", t.TempDir()) // other tests leave files of theirs in the common one
 	before := look(t)
 	l, err := New(Config{})
 	if err != nil {
@@ -296,7 +298,7 @@ func TestCloseLeavesNothingAndTwiceIsOnce(t *testing.T) {
 	if _, err := l.Drop(Between(a, b)...); err != errClosed {
 		t.Errorf("a fault in a closed lab: %v, want %v", err, errClosed)
 	}
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
 		left := look(t).more(before)
 		if len(left) == 0 {
 			break

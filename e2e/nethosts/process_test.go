@@ -36,7 +36,7 @@ func end(t *testing.T, p *Process) {
 	t.Helper()
 	select {
 	case <-p.Done():
-	case <-time.After(20 * time.Second):
+	case <-time.After(soon):
 		t.Fatalf("%v does not end", p)
 	}
 }
@@ -106,7 +106,7 @@ func TestStopOfAFrozenProcessThatEndsMeanwhileIsNoError(t *testing.T) {
 
 func awaitFile(t *testing.T, path string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(path); err == nil {
 			return
 		} else if time.Now().After(end) {
@@ -186,7 +186,7 @@ func TestStrayNeitherDelaysDoneNorOutlivesTheHost(t *testing.T) {
 	if err := h.Remove(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(5 * time.Second); processState(stray) != ""; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(soon); processState(stray) != ""; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("the stray is in state %q after its host was removed", processState(stray))
 		}

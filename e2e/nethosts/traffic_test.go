@@ -41,9 +41,12 @@ func echo(t *testing.T, h *Host) (*Process, string) {
 	return p, address
 }
 
+// soon bounds what should happen at once, on a busy machine.
+const soon = 20 * time.Second
+
 func awaitEcho(t *testing.T, p *Process, address string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(soon); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if c, err := net.DialTimeout("tcp", address, time.Second); err == nil {
 			c.Close()
 			return
@@ -60,7 +63,7 @@ func awaitEcho(t *testing.T, p *Process, address string) {
 // dial connects to the address from the host.
 func dial(t *testing.T, h *Host, address string) net.Conn {
 	t.Helper()
-	c, err := tryDial(h, address, 5*time.Second)
+	c, err := tryDial(h, address, soon)
 	if err != nil {
 		t.Fatalf("%v cannot reach %s: %v", h, address, err)
 	}
@@ -91,7 +94,7 @@ func ping(c net.Conn, atMost time.Duration) (time.Duration, error) {
 
 func mustPing(t *testing.T, c net.Conn, why string) time.Duration {
 	t.Helper()
-	rtt, err := ping(c, 5*time.Second)
+	rtt, err := ping(c, soon)
 	if err != nil {
 		t.Fatalf("%v -> %v: %v: %s", c.LocalAddr(), c.RemoteAddr(), err, why)
 	}
@@ -132,11 +135,24 @@ func TestHostsReachEachOtherAndTheHarnessReachesAll(t *testing.T) {
 	if got := own.LocalAddr().(*net.TCPAddr).AddrPort().Addr(); got != l.Address() {
 		t.Errorf("the harness comes from %v, want %v", got, l.Address())
 	}
-	if n, err := hosts[1].Connections(2379); n != 1 || err != nil {
-		t.Errorf("c1 has %d connections to port 2379, %v; want 1", n, err)
-	}
-	if n, err := hosts[0].Connections(2379); n != 2 || err != nil {
-		t.Errorf("m1 has %d connections at port 2379, %v; want 2, of c1 and of the harness", n, err)
+	mustHaveConnections(t, hosts[1], 1, "to m1")
+	mustHaveConnections(t, hosts[0], 2, "of c1 and of the harness")
+}
+
+// mustHaveConnections waits until a host has so many at port 2379: that of echo's own
+// probe may still be closing.
+func mustHaveConnections(t *testing.T, h *Host, want int, whose string) {
+	t.Helper()
+	for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
+		n, err := h.Connections(2379)
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case n == want:
+			return
+		case time.Now().After(end):
+			t.Fatalf("%v has %d connections at port 2379; want %d, %s", h, n, want, whose)
+		}
 	}
 }
 
@@ -162,7 +178,7 @@ func TestDropIsSilentAndOneWay(t *testing.T) {
 		if err := fault.Lift(); err != nil {
 			t.Fatal(err)
 		}
-		_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(soon))
 		if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
 			t.Fatalf("%v after the cut of %v was lifted: the connection has to live on", err, f)
 		}
@@ -284,7 +300,10 @@ func TestLoseLosesItsPart(t *testing.T) {
 	}
 	const n = 5000
 	before := received(t, to)
-	for range n {
+	for i := range n {
+		if i%100 == 0 { // a kernel that is busy drops what comes faster than it takes it
+			time.Sleep(20 * time.Millisecond)
+		}
 		_, _ = out.Write([]byte{1}) // nobody listens: an error tells of an earlier one
 	}
 	got := received(t, to) - before
@@ -317,7 +336,7 @@ func TestLargePacketsAreLostAndSmallOnesPass(t *testing.T) {
 		t.Fatal(err)
 	}
 	back := make([]byte, len(large))
-	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(soon)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadFull(c, back); err != nil {
@@ -422,9 +441,18 @@ func TestRemovedHostVanishesWithoutAWord(t *testing.T) {
 
 func TestHostsAreFastToMakeAndFaultsFastToInflict(t *testing.T) {
 	l := ForTest(t, Config{})
+	const most = 100 * time.Millisecond
 	var hosts []*Host
 	quickest := map[string]time.Duration{}
-	for i := range 7 {
+	slow := func() bool {
+		for _, took := range quickest {
+			if took > most {
+				return true
+			}
+		}
+		return false
+	}
+	for i := 0; i < 7 || i < 30 && slow(); i++ { // more of them on a busy machine
 		start := time.Now()
 		h, err := l.Host(fmt.Sprintf("h%d", i))
 		if err != nil {
@@ -433,9 +461,9 @@ func TestHostsAreFastToMakeAndFaultsFastToInflict(t *testing.T) {
 		hosts = append(hosts, h)
 		note(quickest, "host", time.Since(start))
 	}
-	in, out := Around(hosts[0], hosts...)
+	in, out := Around(hosts[0], hosts[:7]...)
 	flows := append(in, out...)
-	for range 5 {
+	for i := 0; i < 5 || i < 30 && slow(); i++ {
 		for name, inflict := range map[string]func() (*Fault, error){
 			"drop":  func() (*Fault, error) { return l.Drop(flows...) },
 			"lose":  func() (*Fault, error) { return l.Lose(0.5, flows...) },
@@ -455,9 +483,9 @@ func TestHostsAreFastToMakeAndFaultsFastToInflict(t *testing.T) {
 			note(quickest, name+" lifted", time.Since(start))
 		}
 	}
-	t.Logf("quickest of 7 hosts and of 5 faults with 12 flows: %v", quickest)
+	t.Logf("quickest of %d hosts and of the faults with 12 flows: %v", len(hosts), quickest)
 	for name, took := range quickest {
-		if took > 100*time.Millisecond {
+		if took > most {
 			t.Errorf("%s took %v at best, want a few milliseconds: it is part of what is measured", name, took)
 		}
 	}

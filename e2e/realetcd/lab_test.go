@@ -23,12 +23,12 @@ import (
 	"github.com/quorumwise/quorumwise/e2e/nethosts"
 )
 
-// within is a context that the steps of a test share. The server is there before their
-// time begins.
+// within is a context that the steps of a test share, for d and what a busy machine adds.
+// The server is there before their time begins.
 func within(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
 	built(t, "")
-	ctx, cancel := context.WithTimeout(t.Context(), d)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*d)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -329,7 +329,7 @@ func TestInProcessMemberCountsMutationsAndRefusesCalls(t *testing.T) {
 func callFrom(ctx context.Context, t *testing.T, host *nethosts.Host, m *Member) codes.Code {
 	t.Helper()
 	dialer := func(_ context.Context, address string) (conn net.Conn, err error) {
-		return conn, errors.Join(host.Do(func() error { conn, err = net.DialTimeout("tcp", address, time.Second); return err }))
+		return conn, errors.Join(host.Do(func() error { conn, err = net.DialTimeout("tcp", address, 20*time.Second); return err }))
 	}
 	conn := must1(grpc.NewClient("passthrough:///"+m.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dialer)))(t)
 	defer conn.Close()
