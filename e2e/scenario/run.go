@@ -74,14 +74,14 @@ func (st *Stage) play(ctx context.Context, sc Scenario, opts Options) (out Outco
 	if opts.Started != nil {
 		opts.Started(st)
 	}
-	if err := sleep(ctx, steady); err != nil {
-		return out, err
-	}
 	var late lags
 	var measuring sync.WaitGroup
 	measure, stop := context.WithCancel(ctx)
 	measuring.Go(func() { late = measureLateness(measure) })
-	m, err := st.steps(ctx, sc, opts)
+	var m marks
+	if err = sleep(ctx, steady); err == nil {
+		m, err = st.steps(ctx, sc, opts)
+	}
 	stop()
 	measuring.Wait()
 	if opts.Ended != nil {
@@ -154,17 +154,20 @@ func (st *Stage) steps(ctx context.Context, sc Scenario, opts Options) (m marks,
 // gather stops writing and the loads, and reads what really happened. upTo is the
 // revision that every watch was given the time to deliver.
 func (st *Stage) gather(ctx context.Context) (ours, control workload.Record, h workload.History, upTo int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, catchUp)
+	watching, cancel := context.WithTimeout(ctx, catchUp)
 	defer cancel()
-	upTo, err = st.reference.Finish(ctx)
+	upTo, err = st.reference.Finish(watching)
 	if err != nil {
 		return ours, control, h, 0, err
 	}
 	var both sync.WaitGroup
-	both.Go(func() { ours = st.Ours.Load.Stop(ctx, upTo) })
-	both.Go(func() { control = st.Control.Load.Stop(ctx, upTo) })
+	both.Go(func() { ours = st.Ours.Load.Stop(watching, upTo) })
+	both.Go(func() { control = st.Control.Load.Stop(watching, upTo) })
 	both.Wait()
-	h, err = workload.ReadHistory(ctx, st.writer)
+	// A watch of the control's that never catches up must not cost the history.
+	reading, cancel := context.WithTimeout(ctx, catchUp)
+	defer cancel()
+	h, err = workload.ReadHistory(reading, st.writer)
 	return ours, control, h, upTo, err
 }
 
