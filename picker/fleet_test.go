@@ -25,6 +25,8 @@ import (
 
 // fleet is a number of members in memory, found by address.
 type fleet struct {
+	dialing sync.Mutex // held while a connection is made: its timers are due at once, see race_test.go
+
 	mu      sync.Mutex
 	members map[string]*member
 	dials   map[string]int
@@ -191,6 +193,8 @@ func (f *fleet) dial(ctx context.Context, a string) (net.Conn, error) {
 	case dialFails:
 		return nil, errors.New("connection refused")
 	default:
+		f.dialing.Lock()
+		defer f.dialing.Unlock()
 		return lis.DialContext(ctx)
 	}
 }
