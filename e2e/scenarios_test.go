@@ -30,7 +30,7 @@ func TestScenarios(t *testing.T) {
 			}
 			switch {
 			case out.Luck(): // as often as it was played
-				t.Skipf("%s: %s", sc.Does, out.Void)
+				t.Skipf("%s: %s; in doubt: %q", sc.Does, out.Void, out.Doubts)
 			case out.Void != "":
 				t.Errorf("%s: void: %s", sc.Does, out.Void)
 			}
