@@ -222,7 +222,7 @@ func serveUntilItEnds(t *testing.T, drain string, want time.Duration) {
 	case <-time.After(30 * time.Second):
 		t.Fatalf("serve --drain-time %s did not end within 30s of its context", drain)
 	}
-	if line := fmt.Sprintf(`"msg":"draining","for":%d`, want); !strings.Contains(log.String(), line) {
+	if line := fmt.Sprintf(`"msg":"draining","for":%d}`, want); !strings.Contains(log.String(), line) {
 		t.Errorf("the log is\n%s\nwant %s in it, not the default of 5s", log.String(), line)
 	}
 }
