@@ -30,9 +30,9 @@
 //
 // The void rule: a scenario in which the control suffers nothing has shown nothing and counts
 // as failed, unless it says Unharmed (then ours may move nothing either) or Open. Void is
-// also a scenario in which only time is in doubt, on a machine that was itself late. What
-// is void by such bad luck is played again, three times at most; what ours did wrong is a
-// violation the first time, however late the machine was.
+// also a scenario in which only time is in doubt, because the machine stood still just
+// before. What is void by such bad luck is played again, three times at most; what ours did
+// wrong is a violation the first time, and so is what was late at another moment.
 //
 // Scenarios may run at the same time in one process: nothing here is shared but the
 // machine.

@@ -142,20 +142,20 @@ func (e *Evidence) stuck(w workload.Figures) string {
 	return how
 }
 
-// reopened counts the load's and the application's streams that ended before the load did and
+// reopened are the load's and the application's streams that ended before the load did and
 // not by the user's wish: watches that were opened more than once, and lease streams that
 // broke.
-func (e *Evidence) reopened(rec app.Record) (watches, leases int) {
+func (e *Evidence) reopened(rec app.Record) (watches, leases []when) {
 	opened := make(map[string]int)
 	for _, a := range rec.Attempts {
 		switch {
 		case a.Began.After(rec.Load.Ended), refused(a):
 		case a.Method == workload.MethodWatch && a.Watch != "":
 			if opened[a.Watch]++; opened[a.Watch] > 1 {
-				watches++
+				watches = append(watches, happened(a.Began))
 			}
 		case a.Method == workload.MethodKeepAlive && !a.Ended.IsZero() && a.Ended.Before(rec.Load.Ended) && a.Err != nil && status.Code(a.Err) != codes.Canceled:
-			leases++
+			leases = append(leases, happened(a.Ended))
 		}
 	}
 	return watches, leases

@@ -481,6 +481,11 @@ func TestJudgePassesWhatIsNobodysFault(t *testing.T) {
 			e.seen("m2", cutAt+50*time.Millisecond, cutAt+2*time.Second, realetcd.Stopped)
 			e.txn(cutAt+2*time.Second, at(cutAt+3*time.Second))
 		}},
+		{"a member whose shim is frozen too is left later", func(e *Evidence) {
+			e.Scenario.Budget = Budget{}
+			e.Hurts = append(e.Hurts, Hurt{Member: "m2", What: "freeze-shim", Effect: Spares, From: at(2 * time.Second), To: at(healedAt)})
+			e.leaves(cutAt + 1900*time.Millisecond)
+		}},
 		{"a fault ends before the member must be left", func(e *Evidence) {
 			e.Hurts = append(e.Hurts, Hurt{Member: "m1", What: "cut", Effect: Isolates, From: at(9 * time.Second), To: at(9300 * time.Millisecond)})
 		}},

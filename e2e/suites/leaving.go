@@ -13,12 +13,19 @@ import (
 // left says that a member which suffers this must be left.
 func (h Hurt) left() bool { return h.Effect == Isolates || h.Effect == Silences || h.Effect == Ends }
 
-// budget is how soon a member that is hurt must be left.
+// budget is how soon a member that is hurt must be left. One whose shim suffers too has none
+// that could tell.
 func (e *Evidence) budget(h Hurt) Budget {
+	shim := e.Scenario.Shim
+	for _, o := range e.Hurts {
+		if o.Effect == Spares && o.Member == h.Member && o.during(h.From.Add(-aftermath), e.until(h)) {
+			shim = realetcd.ShimNone
+		}
+	}
 	if e.Scenario.Budget != (Budget{}) {
 		return e.Scenario.Budget
 	}
-	return Fault{Effect: h.Effect}.Budget(e.Scenario.Shim)
+	return Fault{Effect: h.Effect}.Budget(shim)
 }
 
 // away is the part of a hurt in which the member must be left: all of it or, of one whose

@@ -44,11 +44,11 @@ func (e *Evidence) unmoved() (bad findings) {
 	late := e.unfair(func(m app.Move) bool { return streamMove(m) && m.Reason == client.ReasonKeepalive })
 	bad.moves(e, late, "%s; want that only where a leader is lost")
 	watches, leases := e.reopened(e.Ours)
-	if watches > 0 {
-		bad.add(nil, "%d watch streams were opened again; want none: no member was bad", watches)
+	if len(watches) > 0 {
+		bad.add(watches, "%d watch streams were opened again; want none: no member was bad", len(watches))
 	}
-	if leases > overdue {
-		bad.add(nil, "%d lease streams broke, of which only %d for an overdue keepalive", leases, overdue)
+	if len(leases) > overdue {
+		bad.add(leases, "%d lease streams broke, of which only %d for an overdue keepalive", len(leases), overdue)
 	}
 	return bad
 }
