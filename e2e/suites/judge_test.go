@@ -37,9 +37,10 @@ func revokedEarly(e *Evidence) {
 
 // frozen has m2 lead, and stand still between two moments.
 func (e *Evidence) frozen(from, to time.Duration) {
-	e.seen("m2", from, to, realetcd.Frozen)
-	e.sample(from, "m2", realetcd.Leader)
-	e.Samples[len(e.Samples)-1], e.Samples[len(e.Samples)-3] = e.Samples[len(e.Samples)-3], e.Samples[len(e.Samples)-1]
+	e.Samples = slices.DeleteFunc(e.Samples, func(s realetcd.Sample) bool { return s.Member == "m2" })
+	e.sample(0, "m2", realetcd.Leader)
+	e.sample(from, "m2", realetcd.Frozen)
+	e.sample(to, "m2", realetcd.Quorum)
 }
 
 // stall has the machine stand still between two moments.
