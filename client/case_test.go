@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +18,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/quorumwise/quorumwise/client"
 	"github.com/quorumwise/quorumwise/e2e/fakeetcd"
@@ -51,13 +55,12 @@ func streamMoves(cli *client.Client) int {
 func TestEveryMemberInTurnIsCutAndReturns(t *testing.T) {
 	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
 		l := startLoad(t, c, cli, 5)
-		for range 2 {
-			for _, m := range c.Members() {
-				m.CutPeers()
-				time.Sleep(6 * time.Second)
-				m.Heal()
-				time.Sleep(3 * time.Second)
-			}
+		for i := range 4 { // the first one again: it has been away before
+			m := c.Member(i % 3)
+			m.CutPeers()
+			time.Sleep(6 * time.Second) // longer than the lease's life
+			m.Heal()
+			time.Sleep(2 * time.Second)
 		}
 		l.stop()
 		l.checkWhole()
@@ -71,12 +74,12 @@ func TestElectionsMoveNoStreamAndFailNoRead(t *testing.T) {
 		t.Run(fmt.Sprint(shim), func(t *testing.T) {
 			inBubble(t, fakeetcd.Options{Shim: shim}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
 				l := startLoad(t, c, cli, 5)
-				for i := range 6 {
-					c.Elect(i%3, 1500*time.Millisecond)
+				for i := range 3 {
+					c.Elect(i, 1500*time.Millisecond)
 					time.Sleep(3500*time.Millisecond + time.Duration(i)*61*time.Millisecond)
 				}
 				if n := streamMoves(cli); n > 0 {
-					t.Errorf("6 elections moved %d streams (%v), want none", n, cli.Health().Moves)
+					t.Errorf("3 elections moved %d streams (%v), want none", n, cli.Health().Moves)
 				}
 				l.stop()
 				l.checkWhole()
@@ -111,7 +114,7 @@ func TestBadShimsMakeNoClusterUnusable(t *testing.T) {
 			inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
 				l := startLoad(t, c, cli, 5)
 				fault(c)
-				time.Sleep(10 * time.Second)
+				time.Sleep(5 * time.Second)
 				get, put, silence := l.worst()
 				if worst := max(get, put, silence); worst > 500*time.Millisecond {
 					t.Errorf("longest Get %v, Put %v, silence %v; want nothing noticed", get, put, silence)
@@ -132,9 +135,9 @@ func TestShimsKilledThenAFollowerCutIsStillLeft(t *testing.T) {
 		for _, m := range c.Members() {
 			m.KillShim()
 		}
-		time.Sleep(10 * time.Second)
+		time.Sleep(6 * time.Second)
 		c.Member(2).CutPeers()
-		time.Sleep(10 * time.Second)
+		time.Sleep(6 * time.Second)
 		if get, put, silence := l.worst(); max(get, put, silence) > 2*time.Second {
 			t.Errorf("longest Get %v, Put %v, silence %v; want at most 2s without a shim", get, put, silence)
 		}
@@ -144,7 +147,9 @@ func TestShimsKilledThenAFollowerCutIsStillLeft(t *testing.T) {
 }
 
 // F17: a lease of 5, 10 or 30 s survives the cut of its member at any phase of
-// its keepalive.
+// its keepalive: the next one renews it through another, as soon as it is due or
+// the member has been left. (The official client does so once the member ends the
+// stream for want of a leader, 4 s after the cut.)
 func TestLeaseSurvivesACutAtAnyPhase(t *testing.T) {
 	for _, ttl := range []int64{5, 10, 30} {
 		t.Run(fmt.Sprint(ttl), func(t *testing.T) {
@@ -157,23 +162,39 @@ func TestLeaseSurvivesACutAtAnyPhase(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				go func() {
-					for range alive {
+				life := time.Duration(ttl) * time.Second
+				renewed := func(within time.Duration) bool { // by the next keepalive
+					closed(alive)
+					select {
+					case _, open := <-alive:
+						left, ok := c.Lease(grant.ID)
+						return open && ok && left >= life
+					case <-time.After(within):
+						return false
 					}
-				}()
+				}
+				due := life/3 + 500*time.Millisecond // after the last one: clientv3 looks twice a second
 				for phase := range 6 {
-					life := time.Duration(ttl) * time.Second // kept alive after every third of it
-					time.Sleep(life + time.Duration(phase)*life/18)
+					if !renewed(due) {
+						t.Fatalf("phase %d: the lease of %v is not renewed before the cut: this tests nothing", phase, life)
+					}
+					after := time.Duration(phase) * life / 18
+					time.Sleep(after)
 					m := streamMember(c, "/etcdserverpb.Lease/LeaseKeepAlive")
 					if m == nil {
 						t.Fatal("no member has the lease stream")
 					}
+					next := due - after
+					if m == c.Leader() {
+						next = max(next, 1500*time.Millisecond) // the election
+					}
 					m.CutPeers()
-					time.Sleep(time.Duration(ttl+2) * time.Second)
-					if _, ok := c.Lease(grant.ID); !ok {
-						t.Fatalf("phase %d: the lease of %d s is gone %d s after its member was cut", phase, ttl, ttl+2)
+					if !renewed(next + moveBudget) {
+						left, ok := c.Lease(grant.ID)
+						t.Fatalf("phase %d: the lease of %v is not renewed after its member was cut (in the store: %v, %v left)", phase, life, ok, left)
 					}
 					m.Heal()
+					time.Sleep(3 * time.Second)
 				}
 			})
 		})
@@ -197,7 +218,7 @@ func TestStandingKeepaliveIsReopenedOnAHealthyMember(t *testing.T) {
 			l := startLoad(t, c, cli, 5)
 			time.Sleep(time.Duration(i) * 450 * time.Millisecond)
 			c.Elect((i+1)%3, 1500*time.Millisecond)
-			time.Sleep(7 * time.Second)
+			time.Sleep(6 * time.Second)
 			l.stop()
 			if n := streamMoves(cli); n > 0 {
 				t.Errorf("%d streams moved for a verdict (%v), want none", n, cli.Health().Moves)
@@ -245,28 +266,30 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// F21: an idle client for ten minutes of virtual time is never told too_many_pings:
-// its connections stay.
+// F21: an idle client is never told too_many_pings: its connections, and those of
+// its probes, stay. A server has had enough at the third ping that is too much, half
+// a minute after the first.
 func TestIdleClientKeepsItsConnections(t *testing.T) {
-	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar, ShimBeat: time.Second}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
+	synctest.Test(t, func(t *testing.T) {
+		c := fakeetcd.New(3, fakeetcd.Options{Shim: fakeetcd.ShimSidecar, ShimBeat: time.Second})
+		defer c.Close()
+		var dialled atomic.Int64
+		cfg := c.ClientConfig()
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			dialled.Add(1)
+			return c.Dial(ctx, address)
+		}))
+		cli := newClientOf(t, cfg, options{})
+		defer closeInTime(t, cli)
+		settle(t, cli)
 		cli.Watch(t.Context(), "idle")
-		dropped := false
-		done := make(chan struct{})
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			defer close(done)
-			for s := cli.ActiveConnection().GetState(); cli.ActiveConnection().WaitForStateChange(ctx, s); s = cli.ActiveConnection().GetState() {
-				dropped = true
-			}
-		}()
-		time.Sleep(10 * time.Minute)
-		cancel()
-		<-done
-		if dropped {
-			t.Error("the connection changed its state while idle, want none closed")
+		before := dialled.Load()
+		time.Sleep(2 * time.Minute)
+		if n := dialled.Load() - before; n > 0 {
+			t.Errorf("%d connections were made anew while idle, want none closed", n)
 		}
 		for _, e := range cli.Health().Endpoints {
-			if e.Grade != "healthy" || !e.Connected || time.Since(e.Since) < 9*time.Minute {
+			if e.Grade != "healthy" || !e.Connected || time.Since(e.Since) < 2*time.Minute {
 				t.Errorf("%s is %s since %v, connected %v; want healthy and connected all the time", e.Address, e.Grade, time.Since(e.Since), e.Connected)
 			}
 		}
@@ -292,7 +315,13 @@ func TestNewDoesNotWaitForMembers(t *testing.T) {
 				if took := time.Since(began); took > 0 {
 					t.Errorf("New took %v of virtual time, want none", took)
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				timeout := 5 * time.Second
+				if down == 3 {
+					// Inside gRPC's first row of attempts, which is where a call is explained:
+					// between rows clientv3 pauses, and may see the deadline itself.
+					timeout = 200 * time.Millisecond
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), timeout)
 				defer cancel()
 				_, err := cli.Get(ctx, "k")
 				if down < 3 {
@@ -402,14 +431,15 @@ func TestWatchThatRequiresALeaderMovesInsteadOfClosing(t *testing.T) {
 		inBubble(t, fakeetcd.Options{Shim: shim}, options{Rebalance: -1}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
 			var chans []clientv3.WatchChan
 			for i := range 6 {
-				ctx := clientv3.WithRequireLeader(context.WithValue(t.Context(), ctxKey(i), i))
+				// Different metadata makes clientv3 open different streams.
+				ctx := clientv3.WithRequireLeader(metadata.AppendToOutgoingContext(t.Context(), "watch", fmt.Sprint(i)))
 				chans = append(chans, cli.Watch(ctx, "k"))
 			}
 			for _, m := range c.Members() {
 				m.CutPeers()
-				time.Sleep(10 * time.Second)
+				time.Sleep(6 * time.Second) // the member ends such streams 4 s after the cut
 				m.Heal()
-				time.Sleep(10 * time.Second)
+				time.Sleep(5 * time.Second)
 			}
 			c.Put("k", "v")
 			time.Sleep(time.Second)
@@ -438,14 +468,14 @@ func TestWatchThatRequiresALeaderClosesWhenNobodyHasOne(t *testing.T) {
 		for _, m := range c.Members() {
 			m.CutPeers()
 		}
-		time.Sleep(20 * time.Second)
+		time.Sleep(8 * time.Second)
 		select {
 		case resp := <-ch:
 			if !errors.Is(resp.Err(), rpctypes.ErrNoLeader) {
 				t.Errorf("the watch ended with %v, want ErrNoLeader", resp.Err())
 			}
 		default:
-			t.Error("the watch is still open 20 s after every member lost the leader")
+			t.Error("the watch is still open 8 s after every member lost the leader")
 		}
 	})
 }
@@ -614,7 +644,7 @@ func TestCloseInTheMiddleOfAnything(t *testing.T) {
 		"all killed":      func(c *fakeetcd.Cluster) { c.Member(0).Kill(); c.Member(1).Kill(); c.Member(2).Kill() },
 		"an election":     func(c *fakeetcd.Cluster) { c.Elect(1, 1500*time.Millisecond) },
 	} {
-		for _, after := range []time.Duration{0, 400 * time.Millisecond, 650 * time.Millisecond, 3 * time.Second} {
+		for _, after := range []time.Duration{0, 400 * time.Millisecond, 650 * time.Millisecond, 1200 * time.Millisecond} {
 			t.Run(fmt.Sprint(name, after), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					c := fakeetcd.New(3, fakeetcd.Options{Shim: fakeetcd.ShimSidecar})

@@ -43,10 +43,11 @@ func TestStreamsDriftBackToAMemberThatReturned(t *testing.T) {
 func TestLoneStreamDriftsWithTheProbabilityOfItsShare(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	moved := 0
+	s := newScene(t)
+	stream := s.call(picker.ClassWatch, 0)
 	for range 3000 {
-		s := newScene(t)
 		d := &drifter{over: time.Second, rand: rnd.Float64}
-		v := s.view([3]prober.Grade{healthy, healthy, unhealthy}, s.call(picker.ClassWatch, 0))
+		v := s.view([3]prober.Grade{healthy, healthy, unhealthy}, stream)
 		d.decide(v)
 		v.endpoints[2].grade = healthy
 		d.decide(v)

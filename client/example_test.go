@@ -67,6 +67,9 @@ func ExampleAttach() {
 		fmt.Println(err)
 		return
 	}
+	for len(att.Health().Endpoints) == 0 { // for a moment nothing is known yet
+		time.Sleep(time.Millisecond)
+	}
 	for _, e := range att.Health().Endpoints {
 		fmt.Println(e.Address)
 	}

@@ -34,11 +34,17 @@ func TestStreamsLeaveAnEndpointThatWasTakenOut(t *testing.T) {
 		out := streamMember(c, "/etcdserverpb.Lease/LeaseKeepAlive")
 		out.DropAnswer("Range", "Put")
 		reads, writes := make(chan error, 6), make(chan error, 6)
-		for range 6 {
-			go func() { _, err := cli.Get(t.Context(), "k"); reads <- err }()
+		for range 6 { // in turn, so that the endpoint gets a third of each
 			go func() { _, err := cli.Put(t.Context(), "x", "v"); writes <- err }()
 		}
-		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
+		for range 6 {
+			go func() { _, err := cli.Get(t.Context(), "k"); reads <- err }()
+		}
+		synctest.Wait()
+		if len(writes) != 4 || len(reads) != 4 {
+			t.Fatalf("%d writes and %d reads of 6 are answered, want 4 each: this tests nothing", len(writes), len(reads))
+		}
 		var rest []string
 		for _, m := range c.Members() {
 			if m != out {
@@ -90,12 +96,12 @@ func TestEndpointSetThatChangesAllTheTimeLosesNothing(t *testing.T) {
 	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
 		l := startLoad(t, c, cli, 5)
 		eps := c.Endpoints()
-		for i := range 60 {
+		for i := range 40 {
 			cli.SetEndpoints(eps[i%3], eps[(i+1)%3])
-			time.Sleep(time.Duration(i*7) * time.Millisecond)
+			time.Sleep(time.Duration(i*11) * time.Millisecond)
 		}
 		cli.SetEndpoints(eps[0], eps[0], eps[1], eps[2]) // twice the same is once
-		time.Sleep(5 * time.Second)
+		time.Sleep(3 * time.Second)
 		if get, put, silence := l.worst(); max(get, put, silence) > time.Second {
 			t.Errorf("longest Get %v, Put %v, silence %v; want nothing noticed", get, put, silence)
 		}
@@ -111,8 +117,8 @@ func TestEndpointSetThatChangesAllTheTimeLosesNothing(t *testing.T) {
 
 // An endpoint that is put in again is one of the set, whatever is still on it.
 func TestEndpointThatIsPutInAgainKeepsWhatIsOnIt(t *testing.T) {
-	health := options{MoveSpread: time.Minute, Rebalance: -1}
-	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, health, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
+	health := options{MoveSpread: 20 * time.Second, Rebalance: -1}
+	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar, ShimBeat: time.Second}, health, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
 		for i := range 6 {
 			cli.Watch(metadata.AppendToOutgoingContext(t.Context(), "watch", fmt.Sprint(i)), "k")
 		}
@@ -120,7 +126,7 @@ func TestEndpointThatIsPutInAgainKeepsWhatIsOnIt(t *testing.T) {
 		cli.SetEndpoints(c.Endpoints()[0], c.Endpoints()[2])
 		synctest.Wait() // their time to leave is set, and has not come
 		cli.SetEndpoints(c.Endpoints()...)
-		time.Sleep(2 * time.Minute)
+		time.Sleep(30 * time.Second)
 		if n := streamMoves(cli); n != 0 {
 			t.Errorf("%d streams left an endpoint that was out for an instant (%v), want none", n, cli.Health().Moves)
 		}
@@ -145,7 +151,7 @@ func TestStreamsLeaveAMemberThatIsNoVoterOfTheCluster(t *testing.T) {
 					time.Sleep(time.Second)
 					m := c.Member(1)
 					fault(m)
-					time.Sleep(15 * time.Second)
+					time.Sleep(8 * time.Second)
 					if e, _ := cli.Health().Endpoint(m.Address); e.Grade != "parked" {
 						t.Errorf("the member is %s (%s), want parked", e.Grade, e.Reason)
 					}

@@ -189,7 +189,7 @@ func TestLeaseSurvivesASlowCluster(t *testing.T) {
 		latency time.Duration
 	}{{5, 1500 * time.Millisecond}, {10, 2500 * time.Millisecond}, {30, 3 * time.Second}} {
 		t.Run(fmt.Sprint(tt.ttl), func(t *testing.T) {
-			inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
+			inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar, ShimBeat: time.Second}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
 				grant, err := cli.Grant(t.Context(), tt.ttl)
 				if err != nil {
 					t.Fatal(err)
@@ -201,7 +201,7 @@ func TestLeaseSurvivesASlowCluster(t *testing.T) {
 				cli.Watch(t.Context(), "k")
 				time.Sleep(time.Second)
 				c.SetLatency(tt.latency)
-				time.Sleep(2 * time.Minute)
+				time.Sleep(time.Duration(tt.ttl)*time.Second + 20*time.Second)
 				if closed(alive) {
 					t.Errorf("a lease of %d s is given up when keepalives take %v", tt.ttl, tt.latency)
 				}

@@ -25,6 +25,13 @@ const (
 	callBudget = 400 * time.Millisecond
 	moveBudget = 800 * time.Millisecond
 	pathBudget = time.Second
+
+	// How often each part of the load does something. The calls are what a suite of
+	// hours of virtual time costs. No two have a common beat with each other or with
+	// the fake's timers: what happens at one instant happens in any order.
+	getEvery   = 127 * time.Millisecond
+	putEvery   = 223 * time.Millisecond
+	writeEvery = 109 * time.Millisecond
 )
 
 // options for a client in a test.
@@ -93,13 +100,28 @@ type load struct {
 	mu      sync.Mutex
 	getErrs []error
 	putErrs []error
-	slowGet time.Duration
-	slowPut time.Duration
-	acked   map[string]bool // values of Puts that were acknowledged
-	unknown map[string]bool // values of Puts of unknown outcome
+	gets    [2]calls
+	puts    [2]calls
 	watches []*watched
 	lease   clientv3.LeaseID
 	lost    bool // the keepalive channel closed
+}
+
+// calls are those that one worker makes, one after the other.
+type calls struct {
+	began   time.Time // of the one in flight; zero: none is
+	slowest time.Duration
+}
+
+// end takes down that the call in flight is over.
+func (c *calls) end() { c.slowest, c.began = c.worst(), time.Time{} }
+
+// worst is the longest that a call has taken, one that still hangs included.
+func (c *calls) worst() time.Duration {
+	if c.began.IsZero() {
+		return c.slowest
+	}
+	return max(c.slowest, time.Since(c.began))
 }
 
 // watched is one watch and what came over it.
@@ -114,7 +136,7 @@ type watched struct {
 func startLoad(t *testing.T, c *fakeetcd.Cluster, cli *client.Client, ttl int64) *load {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	l := &load{t: t, c: c, cli: cli, cancel: cancel, acked: map[string]bool{}, unknown: map[string]bool{}}
+	l := &load{t: t, c: c, cli: cli, cancel: cancel}
 	for i := range 3 {
 		w := &watched{last: time.Now()}
 		l.watches = append(l.watches, w)
@@ -142,20 +164,20 @@ func startLoad(t *testing.T, c *fakeetcd.Cluster, cli *client.Client, ttl int64)
 	l.spawn(func() { // the numbered writes, from outside, so that they never stop
 		for i := 0; ctx.Err() == nil; i++ {
 			c.Put(fmt.Sprintf("n/%d", i%10), fmt.Sprint(i))
-			time.Sleep(70 * time.Millisecond)
+			time.Sleep(writeEvery)
 		}
 	})
-	for i := range 2 {
+	for i := range l.gets {
 		timeout := 5 * time.Second
 		if i == 0 {
 			timeout = time.Hour // practically none (F1)
 		}
-		l.spawn(func() { l.gets(ctx, timeout) })
+		l.spawn(func() { l.get(ctx, i, timeout) })
 	}
-	for i := range 2 {
-		l.spawn(func() { l.puts(ctx, i) })
+	for i := range l.puts {
+		l.spawn(func() { l.put(ctx, i) })
 	}
-	time.Sleep(time.Second)
+	time.Sleep(500 * time.Millisecond)
 	return l
 }
 
@@ -180,9 +202,16 @@ func (l *load) watch(w *watched, ch clientv3.WatchChan) {
 	}
 }
 
-func (l *load) gets(ctx context.Context, timeout time.Duration) {
+// begin takes down that a worker's call is in flight.
+func (l *load) begin(c *calls) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.began = time.Now()
+}
+
+func (l *load) get(ctx context.Context, worker int, timeout time.Duration) {
 	for ctx.Err() == nil {
-		began := time.Now()
+		l.begin(&l.gets[worker])
 		callCtx, cancel := context.WithTimeout(ctx, timeout)
 		_, err := l.cli.Get(callCtx, "n/0")
 		cancel()
@@ -190,32 +219,25 @@ func (l *load) gets(ctx context.Context, timeout time.Duration) {
 		if err != nil && ctx.Err() == nil {
 			l.getErrs = append(l.getErrs, err)
 		}
-		l.slowGet = max(l.slowGet, time.Since(began))
+		l.gets[worker].end()
 		l.mu.Unlock()
-		time.Sleep(40 * time.Millisecond)
+		time.Sleep(getEvery)
 	}
 }
 
-func (l *load) puts(ctx context.Context, worker int) {
+func (l *load) put(ctx context.Context, worker int) {
 	for i := 0; ctx.Err() == nil; i++ {
-		value := fmt.Sprintf("%d-%d", worker, i)
-		began := time.Now()
+		l.begin(&l.puts[worker])
 		callCtx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		_, err := l.cli.Put(callCtx, fmt.Sprintf("p/%d", worker), value)
+		_, err := l.cli.Put(callCtx, fmt.Sprintf("p/%d", worker), fmt.Sprintf("%d-%d", worker, i))
 		cancel()
 		l.mu.Lock()
-		switch {
-		case err == nil:
-			l.acked[value] = true
-		case ctx.Err() != nil:
-		case client.IsOutcomeUnknown(err):
-			l.unknown[value] = true
-		default:
+		if err != nil && ctx.Err() == nil && !client.IsOutcomeUnknown(err) {
 			l.putErrs = append(l.putErrs, err)
 		}
-		l.slowPut = max(l.slowPut, time.Since(began))
+		l.puts[worker].end()
 		l.mu.Unlock()
-		time.Sleep(80 * time.Millisecond)
+		time.Sleep(putEvery)
 	}
 }
 
@@ -224,9 +246,12 @@ func (l *load) puts(ctx context.Context, worker int) {
 // the lease is there.
 func (l *load) stop() {
 	l.t.Helper()
+	synctest.Wait() // what happened at this instant has been taken down
+	l.mu.Lock()
 	if _, ok := l.c.Lease(l.lease); !ok || l.lost {
 		l.t.Errorf("the lease was lost (in the store: %v, channel closed: %v), want it kept", ok, l.lost)
 	}
+	l.mu.Unlock()
 	l.cancel()
 	l.wg.Wait()
 	for _, err := range l.getErrs {
@@ -285,8 +310,14 @@ func (l *load) checkWhole() {
 func (l *load) worst() (get, put, silence time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	for i := range l.gets {
+		get = max(get, l.gets[i].worst())
+	}
+	for i := range l.puts {
+		put = max(put, l.puts[i].worst())
+	}
 	for _, w := range l.watches {
 		silence = max(silence, w.silence, time.Since(w.last))
 	}
-	return l.slowGet, l.slowPut, silence
+	return get, put, silence
 }

@@ -131,18 +131,18 @@ func TestFiftyRestartsOfTheAttachedMemberLoseNothing(t *testing.T) {
 	for _, shim := range []fakeetcd.Shim{fakeetcd.ShimSidecar, fakeetcd.ShimNone} {
 		inBubble(t, fakeetcd.Options{Shim: shim}, options{Rebalance: time.Second}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
 			var watches []*seen
-			for i := range 6 {
+			for i := range 4 {
 				watches = append(watches, numbered(t.Context(), cli, i))
 			}
-			written := publish(c, 50*time.Millisecond, time.Second)
+			written := publish(c, 100*time.Millisecond, time.Second)
 			for i := range 50 {
 				m := slices.MaxFunc(c.Members(), func(a, b *fakeetcd.Member) int { return a.Streams("Watch") - b.Streams("Watch") })
 				m.Kill()
-				written = append(written, publish(c, 50*time.Millisecond, time.Duration(1+i%7)*100*time.Millisecond)...)
+				written = append(written, publish(c, 100*time.Millisecond, time.Duration(1+i%4)*100*time.Millisecond)...)
 				m.Restart()
-				written = append(written, publish(c, 50*time.Millisecond, time.Duration(1+i%5)*200*time.Millisecond)...)
+				written = append(written, publish(c, 100*time.Millisecond, time.Duration(1+i%5)*100*time.Millisecond)...)
 			}
-			time.Sleep(4 * time.Second)
+			time.Sleep(6 * time.Second) // longer than the longest wait before a connection is tried again
 			synctest.Wait()
 			for i, s := range watches {
 				s.complete(t, i, written)
