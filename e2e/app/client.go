@@ -23,6 +23,8 @@ type connection struct {
 	trace *workload.Trace
 	clock clock
 
+	fragments fragments
+
 	mu    sync.Mutex
 	shims map[string]string // nil: the client's default
 	moves []Move
@@ -33,6 +35,9 @@ type connection struct {
 func connect(cfg Config, clock clock, log *slog.Logger) (*connection, error) {
 	c := &connection{trace: new(workload.Trace), clock: clock, shims: maps.Clone(cfg.ShimAddresses)}
 	official := officialConfig(cfg.Endpoints, c.trace.DialOption())
+	if cfg.Big > 0 {
+		official.DialOptions = append(official.DialOptions, c.fragments.dialOption())
+	}
 	if cfg.Official {
 		cli, err := clientv3.New(official)
 		c.Client = cli

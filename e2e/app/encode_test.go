@@ -46,6 +46,7 @@ func TestARecordIsTheSameAfterItsFile(t *testing.T) {
 		Streams:   []history.Stream{{Name: "s", Responses: []history.Response{{At: 1, Revision: 2, Changes: []history.Change{{Previous: &empty}, {}}}}}},
 		Sections:  []history.Section{{Mutex: "m", Writes: []history.Write{{Value: "v"}}}},
 		Reigns:    []history.Reign{{Leader: "l"}},
+		Fragments: 3,
 		Counts:    []history.Count{{Counter: "c", Acked: []string{"1"}}},
 		Failures:  []Failure{{At: at(3), Class: "put", Err: oops}},
 		Grades:    []Grade{{At: at(3), Endpoint: "e", Grade: "healthy"}},

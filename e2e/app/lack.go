@@ -44,6 +44,7 @@ func (c Config) lacks(rec Record) []string {
 	c.lacksOfLoad(rec, need)
 	need(c.Histories, done(rec.Histories, false), "operation of the histories that was done")
 	need(c.Big > 0, done(rec.Histories, true), "big transaction that was done")
+	need(c.Big > 0, rec.Fragments > 0 || overwritten(rec.Histories) < 2, "fragment of a big transaction's event")
 	need(c.Locks, slices.ContainsFunc(rec.Sections, func(s history.Section) bool { return s.Entered > 0 }), "mutex that was entered")
 	need(c.Elections, slices.ContainsFunc(rec.Reigns, func(r history.Reign) bool { return r.Elected > 0 }), "leader that was elected")
 	need(c.Counters, slices.ContainsFunc(rec.Counts, func(n history.Count) bool { return len(n.Acked) > 0 }), "increment of a counter that was acknowledged")
@@ -70,6 +71,18 @@ func (c Config) lacksOfLoad(rec Record, need func(wanted, there bool, what strin
 	need(!c.Quiet, len(rec.Load.Puts) > 0, "Put")
 	need(true, len(rec.Attempts) > 0, "attempt in its trace")
 	need(!c.Official, len(rec.Grades) > 0, "grade of an endpoint")
+}
+
+// overwritten counts the big transactions before which another one was done: their events
+// have the values before them too, and do not fit into one response.
+func overwritten(ops []history.Op) int {
+	n := 0
+	for _, op := range ops {
+		if op.Caller == bigCaller && op.Outcome == history.Done {
+			n++
+		}
+	}
+	return max(0, n-1)
 }
 
 // done says whether any operation was done: of the writer of big transactions, or of

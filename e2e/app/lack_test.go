@@ -25,7 +25,8 @@ func whole(c Config) Record {
 			Leases:  []workload.LeaseRecord{{TTLs: make([]workload.TTL, 1)}},
 		},
 		Attempts:  make([]workload.Attempt, 1),
-		Histories: []history.Op{{Outcome: history.Done}, {Outcome: history.Done, Caller: bigCaller}},
+		Histories: []history.Op{{Outcome: history.Done}, {Outcome: history.Done, Caller: bigCaller}, {Outcome: history.Done, Caller: bigCaller}, {Outcome: history.Done, Caller: bigCaller}},
+		Fragments: 1,
 		Sections:  []history.Section{{Entered: 1}},
 		Reigns:    []history.Reign{{Elected: 1}},
 		Counts:    []history.Count{{Acked: []string{"1"}}},
@@ -66,6 +67,7 @@ func TestAPartThatRecordedNothingIsLacking(t *testing.T) {
 			r.Histories = append(r.Histories, history.Op{Outcome: history.Refused})
 		},
 		"big transaction": func(r *Record) { r.Histories = r.Histories[:1] },
+		"fragment":        func(r *Record) { r.Fragments = 0 },
 		"mutex":           func(r *Record) { r.Sections[0].Entered = 0 },
 		"leader":          func(r *Record) { r.Reigns = nil },
 		"increment":       func(r *Record) { r.Counts[0].Acked = nil },
@@ -107,6 +109,11 @@ func TestWhatWasNotAskedForIsNotLacking(t *testing.T) {
 		t.Errorf("a quiet load of nothing else lacks %q; want nothing", lacks)
 	}
 	c = everyPart(false)
+	rec = whole(c)
+	rec.Histories, rec.Fragments = rec.Histories[:3], 0
+	if lacks := c.lacks(rec); len(lacks) > 0 {
+		t.Errorf("after two big transactions, of which the last may not have arrived, it lacks %q; want nothing", lacks)
+	}
 	short := Record{Load: workload.Record{Began: rec.Load.Began, Ended: rec.Load.Began.Add(time.Second)}, Leaks: rec.Leaks}
 	if lacks := c.lacks(short); len(lacks) > 0 {
 		t.Errorf("a load that was stopped after a second lacks %q; want nothing: it had no time", lacks)

@@ -22,6 +22,7 @@ type Record struct {
 	Sections  []history.Section
 	Reigns    []history.Reign
 	Counts    []history.Count
+	Fragments int // messages of watches that were not the last of their response; counted with Config.Big
 
 	Failures []Failure // in order of their ends; without what the end of the load cut short
 	Grades   []Grade   // none of the official client

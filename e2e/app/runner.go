@@ -157,6 +157,7 @@ func (r *runner) stop(ctx context.Context, upTo int64) (Record, error) {
 		r.conn.close()
 		r.observer.Close()
 	})
+	rec.Fragments = int(r.conn.fragments.n.Load())
 	for _, a := range r.conn.trace.Attempts(func(workload.Attempt) bool { return true }) {
 		rec.Attempts = append(rec.Attempts, r.clock.attempt(a))
 	}

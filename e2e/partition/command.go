@@ -127,7 +127,11 @@ func (w world) run(ctx context.Context, set settings) error {
 		return err
 	}
 	if pre == nil {
-		if pre, err = prepare(ctx, set, scs, w.servers, os.Stderr); err != nil {
+		pre, err = prepare(ctx, set, scs, w.servers, os.Stderr)
+		switch {
+		case ctx.Err() != nil: // whatever it was that could not be ended in peace
+			return errInterrupted
+		case err != nil:
 			return err
 		}
 		if err := pre.hand(); err != nil {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/version"
+
 	"github.com/quorumwise/quorumwise/e2e/nethosts"
 	"github.com/quorumwise/quorumwise/e2e/realetcd"
 	"github.com/quorumwise/quorumwise/e2e/report"
@@ -36,9 +38,15 @@ func TestBadInputIsRefusedBeforeAnythingStarts(t *testing.T) {
 	if err := os.WriteFile(program, nil, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	from := &shelf{fail: map[string]error{
+	old, odd := filepath.Join(dir, "old"), filepath.Join(dir, "odd")
+	for _, path := range []string{old, odd} {
+		if err := os.WriteFile(path, nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	from := &shelf{says: map[string]string{old: "3.4.33", odd: "4.0.0"}, fail: map[string]error{
 		program: errors.New("it printed no version"),
-		"9.9":   &realetcd.UnknownVersionError{Version: "9.9", Known: []string{"3.7.3"}},
+		"3.9":   &realetcd.UnknownVersionError{Version: "3.9", Known: []string{"3.7.3"}},
 	}}
 	for _, c := range []struct {
 		args string
@@ -53,8 +61,12 @@ func TestBadInputIsRefusedBeforeAnythingStarts(t *testing.T) {
 		{"run --etcd " + file, "may not be executed"},
 		{"run --etcd " + program, "is no etcd server: it printed no version"},
 		{"run --etcd " + program + " --etcd-version 3.7", "give one of them"},
+		{"run --etcd " + old, "etcd 3.4.33: want 3.5 or a later 3.x"},
+		{"run --etcd " + odd, "etcd 4.0.0: want 3.5 or a later 3.x"},
+		{"run --etcd-version 3.4", "etcd 3.4: want 3.5 or a later 3.x"},
+		{"run --etcd-version 4.0", "etcd 4.0: want 3.5 or a later 3.x"},
 		{"run --etcd-version newest", `--etcd-version "newest" is no version`},
-		{"run --etcd-version 9.9", "there is no etcd 9.9: there are 3.7.3"},
+		{"run --etcd-version 3.9", "there is no etcd 3.9: there are 3.7.3"},
 		{"run --members 2", "3 to 9 members"},
 		{"run --members 10", "3 to 9 members"},
 		{"run --members few", `invalid argument "few"`},
@@ -86,6 +98,47 @@ func TestCtrlCWhileTheLabIsEnteredIsNoMissingLab(t *testing.T) {
 	_, complaint, status := callWithin(ctx, t, world{enter: func() error { cancel(); return errors.New("interrupted") }}, "run")
 	if status != statusInterrupted || complaint != "" {
 		t.Errorf("status %d, %q; want status %d and no complaint", status, complaint, statusInterrupted)
+	}
+}
+
+func TestCtrlCWhileAServerIsBuiltIsNoMissingServer(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, complaint, status := callWithin(ctx, t, world{servers: &shelf{slow: time.Hour}, enter: noLab(t)}, "run")
+	if status != statusInterrupted || complaint != "" {
+		t.Errorf("status %d, %q; want status %d and no complaint", status, complaint, statusInterrupted)
+	}
+}
+
+func TestServersThatScenariosNameAreBuiltBefore(t *testing.T) {
+	from := &shelf{}
+	etcd := filepath.Join(t.TempDir(), "etcd")
+	if err := os.WriteFile(etcd, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	upgrade := suites.Match("operations/upgraded-*")
+	_, complaint, status := call(t, world{servers: from, catalog: upgrade, play: (&stand{}).player}, "run", "all", "--etcd", etcd, "--report", t.TempDir())
+	if want := []string{upgrade[0].Version, version.Version}; status != statusOK || !slices.Equal(from.built, want) {
+		t.Errorf("status %d (%s), built %q, want %q: while its steps are played a scenario would wait for minutes", status, complaint, from.built, want)
+	}
+}
+
+func TestListTellsWhatIsNeededAndWhichEtcdIsPlayed(t *testing.T) {
+	for name, want := range map[string]string{
+		"follower-cut-3-sidecar":       "3 members",
+		"follower-cut-3-in-process":    "3 members, etcd " + version.Version + ", built in",
+		"follower-cpu-5-none":          "5 members, control groups",
+		"leader-memory-3-sidecar":      "3 members, loop devices, control groups",
+		"follower-rate-3-none":         "3 members, /dev/net/tun",
+		"leader-delay-5-sidecar":       "5 members, /dev/net/tun",
+		"all-answers-late":             "3 members, /dev/net/tun",
+		"clock-step-3-none":            "3 members, the Go tool",
+		"3.5-cut-follower-none":        "3 members, etcd 3.5",
+		"upgraded-from-previous-minor": "3 members, etcd 3.6, then " + version.Version,
+	} {
+		if got := strings.Join(needs(suites.Match(name)[0]), ", "); got != want {
+			t.Errorf("%s needs %q, want %q", name, got, want)
+		}
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/version"
+
 	"github.com/quorumwise/quorumwise/e2e/realetcd"
 	"github.com/quorumwise/quorumwise/e2e/suites"
 )
@@ -56,7 +58,9 @@ func writeList(w io.Writer, scs []suites.Scenario) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintln(w, "\n* is quick: played by run without a pattern. Times are those of two cores.\nEverything needs Linux with namespaces, ip and nft.")
+	_, err := fmt.Fprintln(w, "\n* is quick: played by run without a pattern. Times are those of two cores.\n"+
+		"Everything needs Linux with namespaces, ip and nft. A scenario that names an etcd plays that\n"+
+		"one, whatever --etcd and --etcd-version say; all others play the one that you give.")
 	return err
 }
 
@@ -73,7 +77,13 @@ func needs(sc suites.Scenario) []string {
 	if sc.Clock {
 		needs = append(needs, "the Go tool")
 	}
-	if sc.Version != "" {
+	needs = append(needs, sc.Needs...)
+	switch {
+	case sc.Shim == realetcd.ShimInProcess:
+		needs = append(needs, "etcd "+version.Version+", built in")
+	case sc.Upgrades:
+		needs = append(needs, "etcd "+sc.Version+", then "+version.Version)
+	case sc.Version != "":
 		needs = append(needs, "etcd "+sc.Version)
 	}
 	return needs

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/version"
+
 	"github.com/quorumwise/quorumwise/e2e/realetcd"
 	"github.com/quorumwise/quorumwise/e2e/suites"
 )
@@ -80,7 +82,7 @@ func prepare(ctx context.Context, set settings, scs []suites.Scenario, from serv
 	}
 	var err error
 	if set.etcd != "" {
-		p.Binary, p.Version, err = named(ctx, set.etcd, from)
+		p.Binary, p.Version, err = given(ctx, set.etcd, from)
 	} else {
 		p.Binary, p.Version, err = built(ctx, set.etcdVersion, from, tell)
 	}
@@ -91,8 +93,8 @@ func prepare(ctx context.Context, set settings, scs []suites.Scenario, from serv
 	return p, context.Cause(ctx)
 }
 
-// named asks the user's binary for its version.
-func named(ctx context.Context, path string, from servers) (binary, version string, err error) {
+// given asks the user's binary for its version.
+func given(ctx context.Context, path string, from servers) (binary, version string, err error) {
 	if binary, err = filepath.Abs(path); err != nil { // hosts have working directories of their own
 		return "", "", usagef("--etcd %s: %w", path, err)
 	}
@@ -100,6 +102,9 @@ func named(ctx context.Context, path string, from servers) (binary, version stri
 	defer cancel()
 	if version, err = from.Version(ctx, binary); err != nil {
 		return "", "", usagef("--etcd %s is no etcd server: %w", path, err)
+	}
+	if err := realetcd.Supported(version); err != nil {
+		return "", "", usagef("--etcd %s: %w", path, err)
 	}
 	return binary, version, nil
 }
@@ -123,14 +128,28 @@ func built(ctx context.Context, want string, from servers, tell io.Writer) (bina
 func buildOthers(ctx context.Context, scs []suites.Scenario, from servers, tell io.Writer) {
 	var done []string
 	for _, sc := range scs {
-		if sc.Version == "" || slices.Contains(done, sc.Version) {
-			continue
-		}
-		done = append(done, sc.Version)
-		if _, err := build(ctx, sc.Version, from, tell); err != nil && ctx.Err() == nil {
-			fmt.Fprintf(tell, "partition: etcd %s, which some scenarios need, cannot be had: %v\n", sc.Version, err)
+		for _, v := range named(sc) {
+			if slices.Contains(done, v) {
+				continue
+			}
+			done = append(done, v)
+			if _, err := build(ctx, v, from, tell); err != nil && ctx.Err() == nil {
+				fmt.Fprintf(tell, "partition: etcd %s, which some scenarios need, cannot be had: %v\n", v, err)
+			}
 		}
 	}
+}
+
+// named are the versions of etcd that a scenario plays whatever the user has given.
+func named(sc suites.Scenario) []string {
+	var versions []string
+	if sc.Version != "" {
+		versions = append(versions, sc.Version)
+	}
+	if sc.Upgrades {
+		versions = append(versions, version.Version)
+	}
+	return versions
 }
 
 // patience is how long a build may take in silence. One from the cache takes no time.

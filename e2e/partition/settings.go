@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/quorumwise/quorumwise/e2e/realetcd"
 	"github.com/quorumwise/quorumwise/e2e/suites"
 )
 
@@ -45,6 +46,8 @@ func (s settings) check(catalog []suites.Scenario) ([]suites.Scenario, error) {
 		return nil, usagef("--etcd and --etcd-version are both given: the binary has its version, so give one of them")
 	case s.etcdVersion != "" && !versionForm.MatchString(s.etcdVersion):
 		return nil, usagef("--etcd-version %q is no version of etcd: give one such as 3.6 (its newest patch) or 3.6.16", s.etcdVersion)
+	case s.etcdVersion != "" && realetcd.Supported(s.etcdVersion) != nil:
+		return nil, usagef("--etcd-version %s: %w", s.etcdVersion, realetcd.Supported(s.etcdVersion))
 	case s.members != 0 && (s.members < fewestMembers || s.members > mostMembers):
 		return nil, usagef("--members %d: a cluster has %d to %d members here", s.members, fewestMembers, mostMembers)
 	case s.duration < 0:

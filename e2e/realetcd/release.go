@@ -44,6 +44,13 @@ func parseRelease(s string) (release, error) {
 	return r, nil
 }
 
+// Supported says why clusters of a version of etcd, such as 3.6.16, cannot be had here; nil:
+// they can.
+func Supported(version string) error {
+	_, err := parseRelease(version)
+	return err
+}
+
 // String is the version without a v.
 func (r release) String() string {
 	switch {

@@ -39,6 +39,8 @@ type Fault struct {
 	Spreads bool
 	// OnlyFollower: of a leader it would be another fault.
 	OnlyFollower bool
+	// Needs is what the machine must have, for people; "" nothing more than any fault.
+	Needs string
 	// Halts: it may end a process, or hold one that something else should end: no two such,
 	// and none with a cut, fit on one member.
 	Halts bool
@@ -52,6 +54,19 @@ type Fault struct {
 	Lasts time.Duration
 	// LeaseTTL of the applications, where the fault outlasts the usual one.
 	LeaseTTL time.Duration
+}
+
+// What some faults need.
+const (
+	controlGroups = "control groups"
+	tunDevice     = "/dev/net/tun"
+)
+
+func (f Fault) needs() []string {
+	if f.Needs == "" {
+		return nil
+	}
+	return []string{f.Needs}
 }
 
 // hits lists the members that suffer when m is the target.

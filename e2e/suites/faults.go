@@ -52,10 +52,10 @@ func badLines() []Fault {
 		{Name: "loss", Does: "loses 30 % of the packets from and to its peers", Effect: Slows, Spreads: true, Follower: Open, Leader: Open, Inflict: onFlows(bothWays, func(l *nethosts.Lab, fs ...nethosts.Flow) (*nethosts.Fault, error) {
 			return l.Lose(0.3, fs...)
 		})},
-		{Name: "delay", Does: "has 300 ms more to and from its peers, each way", Effect: Slows, Spreads: true, Follower: Open, Leader: Open, Inflict: onFlows(bothWays, func(l *nethosts.Lab, fs ...nethosts.Flow) (*nethosts.Fault, error) {
+		{Name: "delay", Does: "has 300 ms more to and from its peers, each way", Effect: Slows, Spreads: true, Follower: Open, Leader: Open, Needs: tunDevice, Inflict: onFlows(bothWays, func(l *nethosts.Lab, fs ...nethosts.Flow) (*nethosts.Fault, error) {
 			return l.Delay(300*time.Millisecond, fs...)
 		})},
-		{Name: "rate", Does: "has 20 kB/s to and from its peers", Effect: Slows, Spreads: true, Follower: Open, Leader: Open, Inflict: onFlows(bothWays, func(l *nethosts.Lab, fs ...nethosts.Flow) (*nethosts.Fault, error) {
+		{Name: "rate", Does: "has 20 kB/s to and from its peers", Effect: Slows, Spreads: true, Follower: Open, Leader: Open, Needs: tunDevice, Inflict: onFlows(bothWays, func(l *nethosts.Lab, fs ...nethosts.Flow) (*nethosts.Fault, error) {
 			return l.Rate(20_000, fs...)
 		})},
 	}
@@ -78,8 +78,8 @@ func machines() []Fault {
 	return []Fault{
 		{Name: "disk-hang", Does: "has a disk that answers no more", Effect: Isolates, Disks: true, Halts: true, Inflict: hangDisk},
 		{Name: "disk-slow", Does: "has a disk that stands still for 200 ms of each 300 ms", Effect: Slows, Spreads: true, Disks: true, Follower: Open, Leader: Open, Inflict: slowDisk},
-		{Name: "memory", Does: "has hardly the memory that it needs, or less", Effect: Slows, Spreads: true, Disks: true, Follower: Open, Leader: Open, Halts: true, Inflict: squeezeMemory},
-		{Name: "cpu", Does: "has 5 % of one core", Effect: Slows, Spreads: true, Follower: Open, Leader: Open, Inflict: starveCPU},
+		{Name: "memory", Does: "has hardly the memory that it needs, or less", Effect: Slows, Spreads: true, Disks: true, Follower: Open, Leader: Open, Halts: true, Needs: controlGroups, Inflict: squeezeMemory},
+		{Name: "cpu", Does: "has 5 % of one core", Effect: Slows, Spreads: true, Follower: Open, Leader: Open, Needs: controlGroups, Inflict: starveCPU},
 	}
 }
 

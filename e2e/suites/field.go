@@ -83,6 +83,17 @@ func field() []Scenario {
 			Timing: claims(shimSaysNo(unreachable.Streams), othersServe),
 		},
 		{
+			// Big transactions fill the lines: what has to be moved waits behind them.
+			Name: "big-events-follower-cut", Target: Follower, Control: Stuck, Budget: unreachable,
+			Does: "while a follower loses its peers, events come in fragments: transactions that are too large for one response",
+			App:  func(c *app.Config) { c.Big = 2 * time.Second },
+			Steps: []Step{
+				{Text: "cut the follower from its peers", Mark: Inflicted, Wait: 9 * time.Second, Do: on(first, "cut")},
+				mend(6 * time.Second),
+			},
+			Judge: fragmented,
+		},
+		{
 			Name: "attached-member-restarted-50-times", Field: []string{"F13"}, Target: Follower, Control: Open,
 			Does: "the member that an application is attached to is killed and started again, 50 times",
 			Steps: []Step{
@@ -140,6 +151,14 @@ func field() []Scenario {
 		}
 	}
 	return scs
+}
+
+// fragmented demands that responses of ours came in fragments: else it shows nothing of them.
+func fragmented(e *Evidence) []string {
+	if e.Ours.Fragments > 0 {
+		return nil
+	}
+	return []string{"no response of a watch came in fragments; want those of the big transactions"}
 }
 
 // loseLarge has what is written in the meantime be too large for the line: until then the
@@ -260,7 +279,7 @@ func allLate() Scenario {
 		return lifting(st.Lab.Delay(together, fs...))
 	}}
 	return Scenario{
-		Name: "all-answers-late", Field: []string{"F11"}, Control: Unharmed, App: longLeases(15 * time.Second),
+		Name: "all-answers-late", Field: []string{"F11"}, Control: Unharmed, App: longLeases(15 * time.Second), Needs: []string{tunDevice},
 		Does: fmt.Sprintf("the answers of all members are %v late; nobody is given up for an equally slow one, no stream moves", together),
 		Steps: []Step{
 			{Text: "delay the answers of all members", Mark: Inflicted, Wait: 15 * time.Second, Do: func(ctx context.Context, st *Stage) error { return st.Inflict(ctx, late, nil) }},

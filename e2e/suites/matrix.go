@@ -77,7 +77,7 @@ func (f Fault) scenario(role Role, members int, shim realetcd.Shim) Scenario {
 	return Scenario{
 		Name: name, Suite: "matrix", Does: does, Fault: f.grouped(role), Members: members, Shim: shim,
 		Target: role, Control: f.Harm(role), Budget: f.Budget(shim), Steps: f.steps(), Quick: quick[name],
-		App: f.app, Cluster: f.cluster, Clock: f.Clock,
+		App: f.app, Cluster: f.cluster, Clock: f.Clock, Needs: f.needs(),
 	}
 }
 

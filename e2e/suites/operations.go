@@ -63,7 +63,7 @@ func operations() []Scenario {
 		},
 		shimsOn(1), shimsOn(2),
 		{
-			Name: "upgraded-from-previous-minor", Control: Open, Version: previousMinor,
+			Name: "upgraded-from-previous-minor", Control: Open, Version: previousMinor, Upgrades: true,
 			Does:  "the members are upgraded one by one from the previous minor version to this one",
 			Steps: []Step{{Text: "upgrade every member in turn", Mark: Noted, Takes: restartsTake, Wait: betweenMembers, Do: upgradeAll}},
 		},

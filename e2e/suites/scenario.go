@@ -81,10 +81,13 @@ type Scenario struct {
 	Control Expect
 	Steps   []Step
 	Budget  Budget
-	Returns bool // calls and streams must come back to the member after the heal
-	Quick   bool // part of the selection that runs on every change
-	Clock   bool // the applications have wall clocks that can be stepped
-	Endless bool // it lasts for as long as told (Options.Duration), and is judged in segments
+	Returns bool     // calls and streams must come back to the member after the heal
+	Quick   bool     // part of the selection that runs on every change
+	Clock   bool     // the applications have wall clocks that can be stepped
+	Needs   []string // of the machine, beside what every scenario needs, for people
+	// Upgrades: its members end on the version of etcd that this module uses.
+	Upgrades bool
+	Endless  bool // it lasts for as long as told (Options.Duration), and is judged in segments
 	// Prepare changes the cluster before the observers and the load start: all that it
 	// writes has lower revisions than what is judged. It takes about Prepares.
 	Prepare  func(context.Context, *Stage) error
