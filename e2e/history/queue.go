@@ -32,6 +32,15 @@ type stay struct {
 	lost     bool          // its session ended while it held the place; ended: when it learnt
 }
 
+// by is a moment at which a revision was there for certain; false where nobody noted one.
+func (t Truth) by(revision int64) (time.Duration, bool) {
+	i, _ := slices.BinarySearchFunc(t.Moments, revision, func(m Moment, r int64) int { return cmp.Compare(m.Revision, r) })
+	if i == len(t.Moments) {
+		return 0, false
+	}
+	return t.Moments[i].At, true
+}
+
 // queue is one mutex or election with all that is known of it.
 type queue struct {
 	title   string           // "mutex x"
@@ -40,6 +49,7 @@ type queue struct {
 	last    []int            // last[i]: of tenures[:i+1] the one that was deleted last
 	newest  map[string]int64 // by key: when it was last created
 	held    string           // the word for "held the place" in lines: entered, was elected
+	by      func(revision int64) (time.Duration, bool)
 }
 
 // tenuresOf finds the lives of all keys of a queue: the keys right below prefix.
@@ -66,7 +76,7 @@ func tenuresOf(truth Truth, prefix string) []tenure {
 }
 
 func newQueue(title, held, prefix string, stays []*stay, truth Truth) *queue {
-	q := &queue{title: title, held: held, stays: stays, tenures: tenuresOf(truth, prefix), newest: make(map[string]int64)}
+	q := &queue{title: title, held: held, stays: stays, tenures: tenuresOf(truth, prefix), newest: make(map[string]int64), by: truth.by}
 	for _, s := range stays {
 		if s.began == 0 {
 			s.key, s.fence = "", 0
@@ -213,8 +223,9 @@ func (q *queue) livedOn(s *stay) bool {
 }
 
 // handOver says who waited for a free place longer than bound. How long it was free is
-// known where the key that was gone last had a holder that gave it back, or learnt that
-// its session had ended, and where no key stood before; elsewhere it is not judged, nor
+// known where somebody noted when the key that was gone last went, where that key had a
+// holder that gave it back, or learnt that its session had ended, and where no key stood
+// before; elsewhere it is not judged, nor
 // where bound is 0.
 func (q *queue) handOver(bad *findings, bound time.Duration) {
 	if bound <= 0 {
@@ -241,6 +252,9 @@ func (q *queue) freeSince(s *stay) (time.Duration, bool) {
 	t, some := q.ahead(s.fence)
 	if !some || t.deleted < s.fence {
 		return s.asked, true
+	}
+	if gone, noted := q.by(t.deleted); noted { // whatever its holder was told
+		return max(s.asked, gone), true
 	}
 	before := q.holder(t)
 	if before == nil || before.ended == 0 || !before.released && !before.lost {

@@ -313,6 +313,19 @@ func TestCheckLocksCatchesPlantedViolations(t *testing.T) {
 		{"a free mutex taken late", func(s []Section, _ *Truth) { s[2].Entered, s[2].Left = 300*ms, 310*ms },
 			`mutex lock: a (fence 15) entered at 300ms, 260ms after the place was free for it at 40ms; want at most 200ms`},
 		{"a free mutex taken late, freed nobody knows when", func(s []Section, _ *Truth) { s[2].Entered, s[2].Left, s[1].Unlocked = 300*ms, 310*ms, Unknown }, ""},
+		{"a free mutex taken late, freed by a time that somebody noted", func(s []Section, t *Truth) {
+			s[2].Entered, s[2].Left, s[1].Unlocked = 300*ms, 310*ms, Unknown
+			t.Moments = []Moment{{9, 1 * ms}, {17, 39 * ms}, {18, 45 * ms}, {25, 400 * ms}}
+		},
+			`mutex lock: a (fence 15) entered at 300ms, 255ms after the place was free for it at 45ms; want at most 200ms`},
+		{"a mutex that somebody noted as free late", func(s []Section, t *Truth) {
+			s[2].Entered, s[2].Left, s[1].Unlocked = 300*ms, 310*ms, Unknown
+			t.Moments = []Moment{{17, 39 * ms}, {19, 150 * ms}}
+		}, ""},
+		{"a free mutex taken late, freed after all that somebody noted", func(s []Section, t *Truth) {
+			s[2].Entered, s[2].Left, s[1].Unlocked = 300*ms, 310*ms, Unknown
+			t.Moments = []Moment{{9, 1 * ms}, {17, 39 * ms}}
+		}, ""},
 		{"a lost mutex taken late", func(s []Section, _ *Truth) {
 			s[2].Entered, s[2].Left, s[1].Unlocked, s[1].Lost = 300*ms, 310*ms, Unknown, true
 		},

@@ -63,6 +63,14 @@ type Truth struct {
 	// Compacted is the highest revision that was compacted while watches ran, 0 if none
 	// was: the server has no previous value to deliver for changes up to the next one.
 	Compacted int64
+	// Moments say by when some revisions were there, in order. None: nobody noted it.
+	Moments []Moment
+}
+
+// Moment is when somebody who is not part of what is judged saw a revision.
+type Moment struct {
+	Revision int64
+	At       time.Duration // from the start of the run
 }
 
 // Stream is what one watch delivered.

@@ -25,7 +25,8 @@ type world struct {
 	servers servers
 }
 
-// player plays one scenario. An error means that ctx ended.
+// player plays one scenario. An error means that ctx ended; a report that has a status is
+// then of what was judged before.
 type player func(context.Context, suites.Scenario, suites.Options) (report.Scenario, error)
 
 func realWorld() world {

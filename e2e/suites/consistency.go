@@ -48,9 +48,9 @@ func (e *Evidence) consistent(name string, rec app.Record) (c consistency) {
 		c.add(history.CheckStream(s, e.Truth))
 	}
 	c.add(history.CheckOnce(rec.Histories, e.Truth, e.Arrived))
-	bound := idleMost + e.leaseTTL() + e.still()
-	c.add(history.CheckLocks(rec.Sections, e.Truth, bound))
-	c.add(history.CheckElections(rec.Reigns, e.Truth, bound))
+	c.add(history.CheckLocks(rec.Sections, e.Truth, e.handOver()))
+	c.add(history.CheckElections(rec.Reigns, e.Truth, e.handOver()))
+	c.add(e.resumed(rec))
 	c.add(history.CheckCounters(rec.Counts, e.Truth))
 	linear := history.Linearizable(rec.Histories, e.Truth, searchMost)
 	c.add(linear.Violations)

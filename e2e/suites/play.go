@@ -369,6 +369,7 @@ func (p *play) gather(ctx context.Context) (*Evidence, error) {
 	}
 	ev.Crashed = p.st.Cluster.Crashed()
 	ev.Samples, ev.Reference = p.sampler.Stop(), p.reference.Events()
+	ev.Truth.Moments = moments(ev.Reference, p.zero)
 	p.connected(ctx, ev, orphans)
 	p.facts(ev)
 	return ev, nil

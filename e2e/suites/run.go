@@ -64,7 +64,8 @@ func Register() {
 }
 
 // Run plays a scenario and judges it. What stops it from being played is in the report
-// (Broken, Skipped); an error means that ctx ended. One that is void by bad
+// (Broken, Skipped); an error means that ctx ended, and the report is of the segments that
+// were judged before: without a status there were none. One that is void by bad
 // luck (Verdict.Luck) is played again, three times at most altogether.
 func Run(ctx context.Context, sc Scenario, opts Options) (report.Scenario, error) {
 	if sc.Endless {

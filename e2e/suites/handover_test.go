@@ -1,0 +1,56 @@
+//go:build linux
+
+package suites
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumwise/quorumwise/e2e/history"
+)
+
+// queueing gives the evidence a mutex and an election that are taken at these moments, and
+// an end long after the heal.
+func queueing(e *Evidence, entered, elected time.Duration) {
+	e.Ended = at(healedAt + 20*time.Second)
+	e.Ours.Sections = []history.Section{{Mutex: "m", Entered: entered}}
+	e.Ours.Reigns = []history.Reign{{Election: "l", Elected: elected}}
+}
+
+func TestMutexesAndElectionsGoOnAfterTheLastFault(t *testing.T) {
+	const before, after = cutAt - time.Second, healedAt + 2*time.Second
+	for _, row := range []struct {
+		name  string
+		plant func(*Evidence)
+		want  string
+	}{
+		{"both go on", func(e *Evidence) { queueing(e, after, after) }, ""},
+		{"the mutex does not", func(e *Evidence) { queueing(e, before, after) }, "mutex m was not entered in the 20s after the last fault"},
+		{"the mutex never was entered", func(e *Evidence) { queueing(e, 0, after) }, "mutex m was not entered"},
+		{"the election does not", func(e *Evidence) { queueing(e, after, before) }, "election l was not won in the 20s after the last fault"},
+		{"the end comes too soon", func(e *Evidence) { queueing(e, before, before); e.Ended = at(healedAt + 4*time.Second) }, ""},
+		{"a fault lasts", func(e *Evidence) { queueing(e, before, before); e.Hurts[0].To = time.Time{} }, ""},
+		{"another fault ends later", func(e *Evidence) {
+			queueing(e, after, after)
+			e.Hurts = append(e.Hurts, Hurt{Member: "m3", What: "kill", Effect: Ends, From: at(healedAt), To: at(healedAt + 3*time.Second)})
+		}, "mutex m was not entered in the 17s after the last fault"},
+		{"nobody wants either", func(e *Evidence) { e.Ended = at(healedAt + 20*time.Second) }, ""},
+	} {
+		e := sound()
+		row.plant(e)
+		got := strings.Join(e.resumed(e.Ours), "\n")
+		if (got == "") != (row.want == "") || !strings.Contains(got, row.want) {
+			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+		}
+	}
+}
+
+func TestMomentsAreThoseOfTheReference(t *testing.T) {
+	e := sound()
+	got := moments(e.Reference[:2], zero)
+	if want := []history.Moment{{Revision: 2, At: loadBegins}, {Revision: 3, At: loadBegins + eventEvery}}; !slices.Equal(got, want) {
+		t.Errorf("moments %v, want %v", got, want)
+	}
+}
