@@ -2,6 +2,7 @@ package client
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -77,6 +78,8 @@ type mover struct {
 	spread    time.Duration // over which watches leave
 	rand      func() float64
 
+	// asked is what proofs were asked for lately, of endpoints in use with an overdue call.
+	asked map[string]inquiry
 	// bad is since when an endpoint has been one to avoid, without a break: what
 	// the callers are told, since a verdict's own time begins anew with each step.
 	bad map[string]time.Time
@@ -100,6 +103,7 @@ func (m *mover) decide(v view) decision {
 		m.endpoint(&v, &v.endpoints[i], due, &d)
 	}
 	m.due = due // forgets the calls that are gone
+	maps.DeleteFunc(m.asked, func(_ string, q inquiry) bool { return v.now.Sub(q.seen) > m.askMost() })
 	slices.SortStableFunc(d.ends, func(a, b ending) int { return cmp.Compare(rank(a.call.Class()), rank(b.call.Class())) })
 	return d
 }
@@ -166,9 +170,40 @@ func (m *mover) endpoint(v *view, e *endpointView, due map[*picker.Call]time.Tim
 		}
 		d.watch = d.watch || avoided(e.grade)
 	}
-	if overdue {
+	if overdue && (avoided(e.grade) || m.inquire(e.address, v.now)) {
 		d.prove = append(d.prove, e.address)
 	}
+}
+
+// inquiry is how often a proof is asked for while calls on an endpoint in use are overdue.
+type inquiry struct {
+	last  time.Time
+	every time.Duration // to the next one
+	seen  time.Time     // when a call was last overdue
+}
+
+// askMost is the longest time between two proofs that overdue calls ask for.
+func (m *mover) askMost() time.Duration { return 4 * m.overdue }
+
+// inquire reports whether it is time to ask for another proof. The member proves itself
+// each time, or it would be suspect: what is slow is the cluster, or the call. In a slow
+// cluster some call of each client is always overdue, and proofs at full pace would make it
+// slower.
+func (m *mover) inquire(address string, now time.Time) bool {
+	q, asked := m.asked[address]
+	q.seen = now
+	due := !asked || now.Sub(q.last) >= q.every
+	switch {
+	case !asked:
+		q.last, q.every = now, m.overdue/2
+	case due:
+		q.last, q.every = now, min(2*q.every, m.askMost())
+	}
+	if m.asked == nil {
+		m.asked = make(map[string]inquiry)
+	}
+	m.asked[address] = q
+	return due
 }
 
 // byLife puts the lease streams with the least life left first.

@@ -411,3 +411,31 @@ func TestMutationGetsItsAnswerFromAMemberWhoseShimDrains(t *testing.T) {
 		}
 	}
 }
+
+// Puts that take longer than the age at which a call counts as overdue, in each of
+// thousands of clients, must not cost a slow cluster a proof at every look.
+func TestOverdueCallsOfASlowClusterAskLessAndLess(t *testing.T) {
+	s := newScene(t)
+	asked := func(grade prober.Grade, age, during time.Duration) (n int) {
+		for end := s.now.Add(during); s.now.Before(end); s.now = s.now.Add(50 * time.Millisecond) {
+			if len(s.m.decide(s.view([3]prober.Grade{grade, healthy, healthy}, s.call(picker.ClassMutation, age))).prove) > 0 {
+				n++
+			}
+		}
+		return n
+	}
+	const late, soon = 300 * time.Millisecond, 100 * time.Millisecond
+	if n := asked(healthy, late, 10*time.Second); n < 10 || n > 14 {
+		t.Errorf("%d proofs asked for in 10 s, want some at first and then one a second", n)
+	}
+	if n := asked(healthy, soon, 500*time.Millisecond) + asked(healthy, late, 500*time.Millisecond); n > 1 {
+		t.Errorf("%d proofs asked for right after a pause, want no new beginning: calls come and go", n)
+	}
+	if n := asked(suspect, late, 500*time.Millisecond); n != 10 {
+		t.Errorf("%d proofs asked for in 10 looks at a suspect member, want all: it is about to be judged", n)
+	}
+	asked(healthy, soon, 2*time.Second)
+	if n := asked(healthy, late, 500*time.Millisecond); n < 2 {
+		t.Errorf("%d proofs asked for in 500 ms after a calm, want more: it may be a fault", n)
+	}
+}
