@@ -17,6 +17,7 @@ import (
 	"github.com/quorumwise/quorumwise/e2e/realetcd"
 	"github.com/quorumwise/quorumwise/e2e/report"
 	"github.com/quorumwise/quorumwise/e2e/workload"
+	"github.com/quorumwise/quorumwise/prober"
 )
 
 func TestJudgePassesWhatIsSound(t *testing.T) {
@@ -107,6 +108,12 @@ func (e *Evidence) locked(d time.Duration, lost bool) {
 func (e *Evidence) overdue() {
 	e.Ours.Moves = []app.Move{{At: at(5 * time.Second), Class: "lease", Endpoint: address("m2"), Reason: client.ReasonKeepalive}}
 	e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodKeepAlive, Address: address("m2"), Began: at(5 * time.Second)})
+}
+
+// refusedLease has a lease stream of ours refused at 5 s.
+func (e *Evidence) refusedLease() {
+	e.overdue()
+	e.Ours.Moves[0].Reason = prober.ReasonNoLeader
 }
 
 // failing is a Get of ours that failed between two moments.
@@ -319,6 +326,13 @@ func TestJudgeCatchesWhatIsPlanted(t *testing.T) {
 			unharmed(e)
 			e.Ours.Moves = []app.Move{{At: at(5 * time.Second), Class: "mutation", Endpoint: address("m3"), Reason: "not-serving"}}
 		}, report.Failed, "a mutation left m3 for not-serving"},
+		{"a lease stream is refused though no leader was lost", func(e *Evidence) { unharmed(e); e.refusedLease() }, report.Failed, "a lease left m2 for no-leader at 5s; want that only where a leader is lost"},
+		{"a member is given up in an election", func(e *Evidence) {
+			unharmed(e)
+			e.elect(4 * time.Second)
+			e.refusedLease()
+			e.Ours.Grades = append(e.Ours.Grades, app.Grade{At: at(4900 * time.Millisecond), Endpoint: address("m2"), Grade: gradeUnhealthy, Reason: "no-leader"})
+		}, report.Failed, "a lease left m2 for no-leader at 5s; want no move"},
 		{"a keepalive is overdue though no leader was lost", func(e *Evidence) { unharmed(e); e.overdue() }, report.Failed, "a lease left m2 for keepalive-overdue at 5s; want that only where a leader is lost"},
 
 		{"a stream leaves a member too late that a soak has cut", func(e *Evidence) {
@@ -430,6 +444,11 @@ func TestJudgePassesWhatIsNobodysFault(t *testing.T) {
 		}},
 		{"streams drift back", func(e *Evidence) {
 			e.Ours.Moves = append(e.Ours.Moves, app.Move{At: at(11 * time.Second), Class: "watch", Endpoint: address("m3"), Reason: client.ReasonDrift})
+		}},
+		{"a lease stream is refused in an election", func(e *Evidence) {
+			unharmed(e)
+			e.refusedLease()
+			e.elect(4 * time.Second)
 		}},
 		{"an overdue keepalive opens a lease stream again after an election", func(e *Evidence) {
 			unharmed(e)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumwise/quorumwise/client"
 	"github.com/quorumwise/quorumwise/e2e/app"
+	"github.com/quorumwise/quorumwise/prober"
 )
 
 const (
@@ -19,8 +20,8 @@ const (
 )
 
 // unmoved checks that nothing left a member that was good: no stream and no mutation. A
-// keepalive that an election leaves unanswered may reopen its lease stream, and a mutation
-// that was with a lost leader may be given up. A read may be sent again on a suspicion that
+// keepalive that an election leaves unanswered may reopen its lease stream, as may a member
+// that refuses the stream meanwhile, and a mutation that was with a lost leader may be given up. A read may be sent again on a suspicion that
 // passes: what its user has of that is time, which is judged.
 func (e *Evidence) unmoved() (bad findings) {
 	given := e.unfair(func(m app.Move) bool { return m.Class == "mutation" })
@@ -34,23 +35,31 @@ func (e *Evidence) unmoved() (bad findings) {
 	for _, m := range e.Ours.Moves {
 		switch {
 		case !streamMove(m):
-		case m.Reason == client.ReasonKeepalive:
+		case m.Reason == client.ReasonKeepalive, e.refused(m):
 			overdue++
 		default:
 			others = append(others, m)
 		}
 	}
 	bad.moves(e, others, "%s; want no move: no member was bad")
-	late := e.unfair(func(m app.Move) bool { return streamMove(m) && m.Reason == client.ReasonKeepalive })
+	late := e.unfair(func(m app.Move) bool { return streamMove(m) && (m.Reason == client.ReasonKeepalive || e.refused(m)) })
 	bad.moves(e, late, "%s; want that only where a leader is lost")
 	watches, leases := e.reopened(e.Ours)
 	if len(watches) > 0 {
 		bad.add(watches, "%d watch streams were opened again; want none: no member was bad", len(watches))
 	}
 	if len(leases) > overdue {
-		bad.add(leases, "%d lease streams broke, of which only %d for an overdue keepalive", len(leases), overdue)
+		bad.add(leases, "%d lease streams broke, of which only %d for an overdue keepalive or for want of a leader", len(leases), overdue)
 	}
 	return bad
+}
+
+// refused says that the member itself ended the stream, because it knew no leader just then:
+// our client had not given it up.
+func (e *Evidence) refused(m app.Move) bool {
+	return m.Class == "lease" && m.Reason == prober.ReasonNoLeader && !slices.ContainsFunc(ejections(e.Ours.Grades, m.Endpoint), func(out ejection) bool {
+		return !out.From.After(m.At) && (out.To.IsZero() || out.To.After(m.At))
+	})
 }
 
 // moves adds moves, those apart that the machine may be the reason of.
