@@ -47,6 +47,14 @@ func TestMutexesAndElectionsGoOnAfterTheLastFault(t *testing.T) {
 	}
 }
 
+func TestJudgeAsksWhetherMutexesGoOn(t *testing.T) {
+	e := sound()
+	queueing(e, 0, healedAt+time.Second)
+	if got := strings.Join(e.consistent("ours", e.Ours).violations, "\n"); !strings.Contains(got, "mutex m was not entered in the") {
+		t.Errorf("violations %q; want that the mutex was not entered again", got)
+	}
+}
+
 func TestMomentsAreThoseOfTheReference(t *testing.T) {
 	e := sound()
 	got := moments(e.Reference[:2], zero)
