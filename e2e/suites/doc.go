@@ -29,7 +29,8 @@
 // registered in [All].
 //
 // The void rule: a scenario in which the control suffers nothing has shown nothing and counts
-// as failed, unless it says Unharmed (then ours may move nothing either) or Open. Void is
+// as failed, unless it says Unharmed (then ours may move nothing either) or Open (then
+// somebody, whoever it is, has to notice something of the fault). Void is
 // also a scenario in which only time is in doubt, because the machine stood still just
 // before. What is void by such bad luck is played again, three times at most; what ours did
 // wrong is a violation the first time, and so is what was late at another moment.
