@@ -23,7 +23,7 @@ type dialer struct {
 }
 
 func newDialer(cfg Config, serverName string, t times) dialer {
-	d := dialer{creds: cfg.Credentials, user: cfg.DialOptions}
+	d := dialer{creds: cfg.Credentials, authority: serverName, user: cfg.DialOptions}
 	if d.creds == nil {
 		d.creds = insecure.NewCredentials()
 	}
@@ -35,9 +35,6 @@ func newDialer(cfg Config, serverName string, t times) dialer {
 		grpc.WithIdleTimeout(0),
 		grpc.WithDisableServiceConfig(), // a resolver's balancing, retrying or health checking is not ours
 		grpc.WithDisableHealthCheck(),
-	}
-	if d.creds.Info().ServerName == "" {
-		d.authority = serverName
 	}
 	return d
 }
