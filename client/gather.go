@@ -74,7 +74,7 @@ func (a *Attachment) standings(now time.Time) view {
 		e := endpointView{address: ep.Address, ready: ep.State == connectivity.Ready}
 		if verdict, ok := s.Verdict(ep.Address); ok {
 			e.member, e.grade, e.reason, e.since = verdict.Member, verdict.Grade, verdict.Reason, verdict.Since
-			e.settling = verdict.Reason == prober.ReasonSettling && verdict.ProofAge < a.cfg.ElectionTimeout
+			e.settling = verdict.Grade == prober.Unhealthy && verdict.Reason == prober.ReasonSettling
 		}
 		v.endpoints = append(v.endpoints, e)
 	}

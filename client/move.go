@@ -259,7 +259,9 @@ func (m *mover) leave(v *view, e *endpointView, c callView, better bool, due map
 	case !better:
 	case c.class == picker.ClassRead && avoided(e.grade):
 		return e.reason, m.bad[e.address]
-	case e.grade != prober.Unhealthy && e.grade != prober.Parked, e.settling:
+	case e.grade != prober.Unhealthy && e.grade != prober.Parked:
+	case e.settling && (c.class != picker.ClassMutation || v.now.Sub(c.began) < 2*m.election):
+		// One that was lost with its quorum does not come back with it.
 	case c.class == picker.ClassMutation && e.left && v.now.Sub(e.since) < 2*m.election,
 		c.class == picker.ClassMutation && e.reason == prober.ReasonDraining && v.now.Sub(m.bad[e.address]) < 2*m.election:
 		// Nothing is wrong with the member as far as is known: it will answer.

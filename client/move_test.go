@@ -386,6 +386,11 @@ func TestNothingButReadsLeavesAMemberThatSettles(t *testing.T) {
 		}
 		v.now = v.now.Add(50 * time.Millisecond)
 	}
+	later := v
+	later.now = v.now.Add(time.Second)
+	if d := s.m.decide(later); len(d.ends) != 1 || d.ends[0].call.Class() != picker.ClassMutation {
+		t.Errorf("%d calls left when the mutation was over two election timeouts old, want it alone: it was lost with the quorum", len(d.ends))
+	}
 	v.endpoints[0].reason, v.endpoints[0].settling = "no-quorum", false
 	got := len(s.m.decide(v).ends)
 	v.now = v.now.Add(100 * time.Millisecond)

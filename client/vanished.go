@@ -22,7 +22,12 @@ func (l vanished) returned(v prober.Verdict, now time.Time) bool {
 	case !avoided(v.Grade):
 		delete(l, v.Address)
 		return gone && now.Sub(since) >= vanishedLong
-	case v.Reason != prober.ReasonUnreachable:
+	case v.Reason != prober.ReasonUnreachable: // its path lives again
+		if now.Sub(since) < vanishedLong {
+			delete(l, v.Address)
+		} else if gone {
+			l[v.Address] = time.Time{}
+		}
 	case v.Grade == prober.Unhealthy:
 		l[v.Address] = time.Time{}
 	case !gone:

@@ -24,6 +24,8 @@ func TestConnectionThatBytesVanishedOnIsReplacedWhenItsMemberReturns(t *testing.
 		{"all were away, none was given up", []word{{suspect, unreachable, 0}, {suspect, unreachable, 2 * time.Second}, {healthy, "", 0}}, true},
 		{"for a moment", []word{{suspect, unreachable, 0}, {healthy, "", 500 * time.Millisecond}}, false},
 		{"given up, and in reach", []word{{unhealthy, "no-quorum", 0}, {healthy, "", 5 * time.Second}}, false},
+		{"for a moment, before an election", []word{{suspect, unreachable, 0}, {suspect, "no-leader", 100 * time.Millisecond}, {healthy, "", 1500 * time.Millisecond}}, false},
+		{"for long, before an election", []word{{suspect, unreachable, 0}, {suspect, "no-leader", 1500 * time.Millisecond}, {healthy, "", 100 * time.Millisecond}}, true},
 		{"once only", []word{{unhealthy, unreachable, 0}, {healthy, "", 0}, {healthy, "", time.Second}}, false},
 	} {
 		l, now, got := make(vanished), time.Unix(1000, 0), false

@@ -164,8 +164,8 @@ func (g *gather) missedCheck(began, now time.Time) bool {
 func (g *gather) tried() { g.ev.proof.refused, g.ev.proof.waived = time.Time{}, time.Time{} }
 
 // refusedProof files a proof that was turned away. That proves nothing of a quorum; but an
-// endpoint that turns away all proofs, though its leader is known to it and its path lives,
-// must be able to return (F27). It waits for as long as any does, and is then what it
+// endpoint that turns away all proofs, while its path lives and nothing else is known against
+// it, must be able to return (F27). It waits for as long as any does, and is then what it
 // would be had it never been condemned. For others it is no witness.
 func (g *gather) refusedProof(c *call, now time.Time) {
 	p := &g.ev.proof

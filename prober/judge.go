@@ -41,6 +41,8 @@ type standing struct {
 	behind time.Time // since when a report says that it catches up; zero: it does not
 	asked  time.Time // when the report was last asked before a verdict
 
+	compared time.Time // when the others were last asked for a comparison
+
 	noLeader time.Time // a user's call was answered "no leader"; zero: it was disproved
 
 	excused time.Time     // it is not condemned before this: our own loop was late
@@ -221,7 +223,11 @@ func (j *judge) grade(st *standing, s sight, rest []sight, now time.Time, r *rul
 	}
 	switch c.state {
 	case stateBad:
-		if !st.ejected.IsZero() {
+		switch {
+		case st.ejected.IsZero():
+		case c.reason == ReasonSettling:
+			return Unhealthy, j.settles(c, now, r)
+		default:
 			return Unhealthy, c.reason
 		}
 		if len(rest) > 0 && j.condemned(st, s, rest, now, r) {
@@ -231,7 +237,7 @@ func (j *judge) grade(st *standing, s sight, rest []sight, now time.Time, r *rul
 		return Suspect, c.reason
 	case stateGood:
 		if !st.ejected.IsZero() && !j.mayReturn(st, s, rest, now, r) {
-			return Unhealthy, ReasonSettling
+			return Unhealthy, j.settles(c, now, r)
 		}
 		j.release(st, now)
 		return Healthy, c.reason
@@ -241,6 +247,17 @@ func (j *judge) grade(st *standing, s sight, rest []sight, now time.Time, r *rul
 		}
 		return Unknown, c.reason
 	}
+}
+
+// settles is the reason of a condemned endpoint that is about to return: it settles while
+// proofs complete, whatever a shim goes on saying. A client leaves there what is there.
+func (j *judge) settles(c *condition, now time.Time, r *ruling) string {
+	until := c.proven.Add(j.t.first)
+	if !now.Before(until) {
+		return ReasonUnproved
+	}
+	r.wake = soonest(r.wake, until)
+	return ReasonSettling
 }
 
 // condemned reports whether bad evidence has lasted in comparison: for Hold, counted from
@@ -264,8 +281,7 @@ func (j *judge) condemned(st *standing, s sight, rest []sight, now time.Time, r 
 	}
 	common := st.otherGood.After(c.since)
 	if !fresh || common && (c.kind == kindPath && st.shared || c.kind == kindQuorum && !c.heard.After(st.otherGood)) {
-		r.compare = true
-		r.wake = soonest(r.wake, now.Add(j.t.look))
+		j.compare(st, c, now, r)
 	}
 	due := later(later(c.since, st.otherGood).Add(j.hold(st, c, rest)), st.excused)
 	if c.proof.After(c.from) && deniesQuorum(c.reason) {
@@ -279,6 +295,22 @@ func (j *judge) condemned(st *standing, s sight, rest []sight, now time.Time, r 
 		return false
 	}
 	return fresh && !j.outdated(st, s, due, now, r)
+}
+
+// compare has all endpoints asked, at every look at first. A comparison that decides nothing
+// for long, because all are about equally late, must not make them later. Without a report
+// the proofs that it costs are what the endpoint comes back by.
+func (j *judge) compare(st *standing, c *condition, now time.Time, r *ruling) {
+	every := j.t.look
+	if !c.own && now.Sub(later(c.since, st.otherGood)) > j.t.hold+j.t.first {
+		every = j.t.poll
+		if next := st.compared.Add(every); now.Before(next) {
+			r.wake = soonest(r.wake, next)
+			return
+		}
+	}
+	st.compared, r.compare = now, true
+	r.wake = soonest(r.wake, now.Add(every))
 }
 
 // outdated reports whether a report has to be asked once more before it condemns its

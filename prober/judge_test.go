@@ -18,6 +18,8 @@ type court struct {
 	now   time.Time
 	seen  []sight
 	last  ruling
+
+	compares int // rulings that asked for a comparison
 }
 
 func newCourt(t *testing.T, names ...string) *court {
@@ -65,6 +67,9 @@ func (c *court) run(d time.Duration, still ...string) {
 			}
 		}
 		c.last = c.judge.rule(c.now, c.seen)
+		if c.last.compare {
+			c.compares++
+		}
 	}
 }
 
@@ -103,8 +108,8 @@ func TestJudgeWaitsForEvidenceYoungerThanTheCause(t *testing.T) {
 	c.set("a", isBad(kindQuorum))
 	c.run(2*time.Second, "b")
 	c.want("a:suspect b:healthy", "b has not shown that it is better off")
-	if !c.last.compare || c.last.wake.IsZero() {
-		t.Errorf("the judge asks for comparison: %t, wake %v; want both: nobody else brings the evidence", c.last.compare, c.last.wake)
+	if c.compares == 0 || c.last.wake.IsZero() {
+		t.Errorf("the judge asks for a comparison %d times, wake %v; want both: nobody else brings the evidence", c.compares, c.last.wake)
 	}
 	c.run(10 * ms)
 	c.run(10 * ms)
@@ -301,8 +306,13 @@ func TestJudgeComparesWhenQuorumWasLastProved(t *testing.T) {
 		}
 		late(2*time.Second, 359*ms, 80*ms)
 		c.want("a:suspect b:healthy", reason+": a proved its quorum 279 ms before b, and goes on to")
-		if !c.last.compare || c.last.wake.IsZero() {
-			t.Errorf("%s: compare %t, judged again at %v; want both, until a is clearly behind", reason, c.last.compare, c.last.wake)
+		if c.compares < 100 || c.last.wake.IsZero() {
+			t.Errorf("%s: compared %d times, judged again at %v; want both, until a is clearly behind", reason, c.compares, c.last.wake)
+		}
+		c.compares = 0
+		late(5*time.Second, 359*ms, 80*ms)
+		if c.compares != 10 {
+			t.Errorf("%s: compared %d times in 5 s, want once a poll: what decides nothing for long makes a slow cluster slower", reason, c.compares)
 		}
 		stopped := c.now
 		c.seen[0].c.proven = stopped.Add(-359 * ms)
@@ -584,6 +594,37 @@ func TestGradesAreOrdered(t *testing.T) {
 			if g.Better(o) != (i < k) {
 				t.Errorf("%v.Better(%v) = %t, want %t", g, o, g.Better(o), i < k)
 			}
+		}
+	}
+}
+
+// A shim may go on saying that its member settles when it does no longer.
+func TestJudgeBelievesThatAMemberSettlesWhileItProvesItsQuorum(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		set  func(*condition)
+	}{
+		{"its shim says so", func(c *condition) { c.state, c.kind, c.reason = stateBad, kindQuorum, ReasonSettling }},
+		{"it is good, after a proof of ours had failed", func(c *condition) { c.state, c.source = stateGood, SourceStock }},
+	} {
+		c := newCourt(t, "a", "b")
+		c.set("all", isGood)
+		c.run(time.Second)
+		c.set("a", func(c *condition) { isBad(kindQuorum)(c); c.own = true })
+		c.run(time.Second)
+		c.want("a:unhealthy b:healthy", row.name)
+		c.set("a", row.set)
+		c.seen[0].c.proven = c.now
+		c.run(900*ms, "a")
+		if got := c.last.verdicts[0]; got.Grade != Unhealthy || got.Reason != ReasonSettling {
+			t.Errorf("%s: a is %v (%s) 0.9 s after its last proof, want unhealthy (settling)", row.name, got.Grade, got.Reason)
+		}
+		if c.last.wake.IsZero() || c.last.wake.After(c.seen[0].c.proven.Add(time.Second)) {
+			t.Errorf("%s: judged again at %v, want when its proof is 1 s old", row.name, c.last.wake)
+		}
+		c.run(200*ms, "a")
+		if got := c.last.verdicts[0]; got.Grade != Unhealthy || got.Reason != ReasonUnproved {
+			t.Errorf("%s: a is %v (%s) 1.1 s after its last proof, want unhealthy (unproved): its streams are to go", row.name, got.Grade, got.Reason)
 		}
 	}
 }
