@@ -85,11 +85,27 @@ type mover struct {
 	bad map[string]time.Time
 	// due is when a watch or other stream on an unhealthy endpoint goes.
 	due map[*picker.Call]time.Time
-	// term is the last one with a known leader, and changed is when a later one
-	// than the first was heard of. A mutation that began before may have been
-	// forwarded to the leader that was lost; also when that one was elected again.
+	// term is the last one with a known leader, and changes are when later ones than
+	// the first were heard of, oldest first. A mutation that began before one may
+	// have been forwarded to the leader that was lost then; also when that one was
+	// elected again.
 	term    uint64
-	changed time.Time
+	changes []time.Time
+}
+
+// mostChanges bounds what is remembered of them.
+const mostChanges = 100
+
+// changed is when the leader was lost that had something since some moment; zero: it
+// leads. Later changes give no more time: what was lost with the first stays lost.
+func (m *mover) changed(since time.Time) time.Time {
+	i, _ := slices.BinarySearchFunc(m.changes, since, time.Time.Compare)
+	for ; i < len(m.changes); i++ {
+		if m.changes[i].After(since) {
+			return m.changes[i]
+		}
+	}
+	return time.Time{}
 }
 
 // decide looks at everything once. It is level-triggered: it may be called at
@@ -126,7 +142,8 @@ func (m *mover) followLeader(v view) {
 		return
 	}
 	if m.term != 0 {
-		m.changed = v.now
+		m.changes = append(m.changes, v.now)
+		m.changes = slices.Delete(m.changes, 0, max(0, len(m.changes)-mostChanges))
 	}
 	m.term = v.term
 }
@@ -273,8 +290,10 @@ func (m *mover) leave(v *view, e *endpointView, c callView, better bool, due map
 	if c.class == picker.ClassLease && m.keepaliveOverdue(v.now, c.lease) {
 		return ReasonKeepalive, c.lease.unanswered
 	}
-	if proposes(c) && c.began.Before(m.changed) && v.now.Sub(m.changed) >= 2*m.election {
-		return ReasonLeaderLost, m.changed
+	if proposes(c) {
+		if at := m.changed(c.began); !at.IsZero() && v.now.Sub(at) >= 2*m.election {
+			return ReasonLeaderLost, at
+		}
 	}
 	return "", time.Time{}
 }
@@ -286,7 +305,7 @@ func (m *mover) keepaliveOverdue(now time.Time, l leaseInfo) bool {
 	if l.unanswered.IsZero() {
 		return false
 	}
-	if l.unanswered.Before(m.changed) && now.Sub(m.changed) >= m.keepalive/4 {
+	if at := m.changed(l.unanswered); !at.IsZero() && now.Sub(at) >= m.keepalive/4 {
 		return true
 	}
 	return now.Sub(l.unanswered) >= max(m.keepalive, 2*l.slow)<<l.tries

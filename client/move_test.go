@@ -168,6 +168,35 @@ func TestMutationOfALostLeaderGetsTwoElectionTimeouts(t *testing.T) {
 	}
 }
 
+// Elections in quick succession must not keep it waiting: what was lost with the first
+// leader stays lost.
+func TestMutationOfALostLeaderGetsNoMoreTimeByLaterElections(t *testing.T) {
+	s := newScene(t)
+	c := s.call(picker.ClassMutation, 500*time.Millisecond)
+	v := s.view([3]prober.Grade{healthy, healthy, healthy}, c)
+	v.leader, v.term = 1, 5
+	s.m.decide(v)
+	lost := s.now.Add(100 * time.Millisecond)
+	for v.now = lost; v.now.Before(lost.Add(2 * time.Second)); v.now = v.now.Add(50 * time.Millisecond) {
+		if v.now.Sub(lost)%(600*time.Millisecond) == 0 {
+			v.term++
+		}
+		if d := s.m.decide(v); len(d.ends) != 0 {
+			t.Fatalf("ended %v after the first leader was lost, want two election timeouts", v.now.Sub(lost))
+		}
+	}
+	if d := s.m.decide(v); len(d.ends) != 1 || !d.ends[0].cause.Since.Equal(lost) {
+		t.Errorf("ended %v two election timeouts after its leader was lost, want the mutation, since then", d.ends)
+	}
+	for range 3 * mostChanges {
+		v.term++
+		s.m.decide(v)
+	}
+	if n := len(s.m.changes); n > mostChanges {
+		t.Errorf("%d elections are remembered, want at most %d", n, mostChanges)
+	}
+}
+
 // v3lock's Lock waits for the lock on purpose, whoever leads meanwhile.
 func TestCallThatWaitsOnPurposeIsLeftToWait(t *testing.T) {
 	s := newScene(t)
@@ -221,7 +250,7 @@ func TestPatienceWithKeepalives(t *testing.T) {
 	} {
 		s := newScene(t)
 		if tt.after > 0 {
-			s.m.changed = s.now.Add(tt.after)
+			s.m.changes = []time.Time{s.now.Add(tt.after)}
 		}
 		for _, age := range []time.Duration{tt.want - 1, tt.want} {
 			tt.lease.unanswered = s.now
