@@ -16,7 +16,7 @@ func (a *Attachment) run(ctx context.Context, endpoints []prober.Endpoint) {
 	scale := max(1, float64(a.cfg.ElectionTimeout)/float64(defaultElectionTimeout))
 	m := &mover{
 		overdue: time.Duration(float64(overdueAge) * scale), keepalive: a.cfg.KeepaliveOverdue,
-		election: a.cfg.ElectionTimeout, spread: a.cfg.MoveSpread, rand: rand.Float64,
+		election: a.cfg.ElectionTimeout, spread: a.cfg.MoveSpread, hold: a.cfg.Hold, rand: rand.Float64,
 	}
 	d := &drifter{over: a.cfg.Rebalance, rand: rand.Float64}
 	follow := endpointFollower{current: endpoints, left: make(map[string]time.Time)}
