@@ -57,6 +57,9 @@
 // second. Where the kernel has no TUN devices or cannot redirect packets, Delay
 // and Rate return an [UnavailableError], and the rest works.
 //
+// [Host.Capture] takes the segments that reach a port of a host: what a fault lost never
+// comes, what it delayed comes late.
+//
 // In the switch, up to eight segments that a host sends in bulk are one packet.
 // Congestion control is cubic, or reno where cubic is not allowed.
 //
@@ -65,7 +68,7 @@
 // All methods may be called by any goroutine at any time. Faults take effect in
 // the order of the calls that return. A host that is removed, and a lab that is
 // closed, ends its processes; what is called on them after that returns an
-// error. Goroutines: two for the hop, one a process, two for each of its outputs
+// error. Goroutines: two for the hop, one a capture, one a process, two for each of its outputs
 // that are not files; all have ended when Close has returned, except one whose
 // writer blocks.
 package nethosts

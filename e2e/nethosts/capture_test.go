@@ -1,0 +1,177 @@
+//go:build linux
+
+package nethosts
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// seen collects what a capture takes.
+type seen struct {
+	mu   sync.Mutex
+	segs []Segment
+}
+
+func (s *seen) take(seg Segment) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seg.Payload = append([]byte(nil), seg.Payload...)
+	s.segs = append(s.segs, seg)
+}
+
+func (s *seen) count(match func(Segment) bool) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, seg := range s.segs {
+		if match(seg) {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *seen) payload() int {
+	sum := 0
+	s.count(func(seg Segment) bool { sum += len(seg.Payload); return false })
+	return sum
+}
+
+func capture(t *testing.T, h *Host) (*Capture, *seen) {
+	t.Helper()
+	s := new(seen)
+	c, err := h.Capture(2379, s.take)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, s
+}
+
+func TestCaptureTakesWhatReachesThePortAndNothingElse(t *testing.T) {
+	t.Parallel()
+	_, hosts := lab(t, "server", "client")
+	server, client := hosts[0], hosts[1]
+	c, got := capture(t, server)
+	_, other := capture(t, client) // sees answers only, which go to another port
+	_, address := echo(t, server)
+	conn := dial(t, client, address)
+	const bulk = 3 << 20
+	go func() { fmt.Fprint(conn, strings.Repeat("x", bulk)) }()
+	if _, err := io.ReadFull(conn, make([]byte, bulk)); err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	c.Sync()
+	mine := func(seg Segment) bool { return seg.From.Addr() == client.Addr() }
+	if n := got.payload(); n != bulk {
+		t.Errorf("%d bytes were taken; want the %d that were sent, and none of the answer", n, bulk)
+	}
+	if n := got.count(func(s Segment) bool { return mine(s) && s.SYN }); n != 1 {
+		t.Errorf("%d openings were taken from the client; want 1", n)
+	}
+	if n := got.count(func(s Segment) bool { return !s.SYN && !s.FIN && !s.RST && len(s.Payload) == 0 }); n != 0 {
+		t.Errorf("%d bare acknowledgements passed the filter", n)
+	}
+	if n := got.count(func(s Segment) bool { return mine(s) && (s.FIN || s.RST) }); n == 0 {
+		t.Error("the end of the connection was not taken")
+	}
+	if n := other.count(func(Segment) bool { return true }); n != 0 {
+		t.Errorf("%d segments were taken where nobody listens", n)
+	}
+	if lost, err := c.Lost(); lost != 0 || err != nil {
+		t.Errorf("lost %d (%v); want none", lost, err)
+	}
+}
+
+func TestCaptureMissesWhatTheNetworkLost(t *testing.T) {
+	t.Parallel()
+	l, hosts := lab(t, "server", "client")
+	c, got := capture(t, hosts[0])
+	_, address := echo(t, hosts[0])
+	conn := dial(t, hosts[1], address)
+	if _, err := l.Drop(Flow{hosts[1], hosts[0]}); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(conn, "lost")
+	time.Sleep(20 * time.Millisecond)
+	c.Sync()
+	if n := got.payload(); n != 0 {
+		t.Errorf("%d bytes were taken that never reached the host", n)
+	}
+	if err := l.Heal(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(conn, make([]byte, 4)); err != nil {
+		t.Fatal(err)
+	}
+	c.Sync()
+	if n := got.payload(); n < 4 {
+		t.Errorf("%d bytes were taken of the 4 that came after the heal", n)
+	}
+}
+
+// Nobody takes anything for a while, and the room is small: the capture knows what it lost.
+func TestCaptureKnowsWhatItLost(t *testing.T) {
+	t.Parallel()
+	_, hosts := lab(t, "server", "client")
+	c, got := capture(t, hosts[0])
+	_, address := echo(t, hosts[0])
+	conn := dial(t, hosts[1], address)
+	c.mu.Lock()
+	if err := unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 4096); err != nil {
+		t.Error(err)
+	}
+	for range 50 {
+		fmt.Fprint(conn, strings.Repeat("x", 1000))
+		if _, err := io.ReadFull(conn, make([]byte, 1000)); err != nil {
+			t.Error(err)
+		}
+	}
+	c.mu.Unlock()
+	c.Sync()
+	if lost, err := c.Lost(); lost == 0 || err != nil {
+		t.Errorf("lost %d (%v), took %d bytes; want the rest of 50000 lost", lost, err, got.payload())
+	}
+	before, _ := c.Lost()
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if after, err := c.Lost(); after != before || err != nil {
+		t.Errorf("lost %d (%v) after the end; want %d still", after, err, before)
+	}
+}
+
+func TestCaptureEndsWithItsHostAndHasTakenAll(t *testing.T) {
+	t.Parallel()
+	_, hosts := lab(t, "server", "client")
+	c, got := capture(t, hosts[0])
+	_, address := echo(t, hosts[0])
+	conn := dial(t, hosts[1], address)
+	fmt.Fprint(conn, "last")
+	if _, err := io.ReadFull(conn, make([]byte, 4)); err != nil {
+		t.Fatal(err)
+	}
+	if err := hosts[0].Remove(); err != nil {
+		t.Fatal(err)
+	}
+	<-c.ended
+	if n := got.payload(); n != 4 {
+		t.Errorf("%d bytes were taken; want 4", n)
+	}
+	if lost, err := c.Lost(); lost != 0 || err != nil {
+		t.Errorf("lost %d (%v); want none: the end of the host is the end of the capture", lost, err)
+	}
+	c.Sync() // does nothing
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := hosts[0].Capture(2379, got.take); err == nil {
+		t.Error("a removed host was captured")
+	}
+}
