@@ -174,24 +174,31 @@ func (c *Cluster) ShimAddress(endpoint string) string {
 	return net.JoinHostPort(host, strconv.Itoa(ShimPort))
 }
 
-// Arrived is how often each mutation has reached a server, by the value that it puts,
-// counted once for each request that carries it. Members that were killed or removed
-// count too; nil where the cluster's shims are not in process. Values longer than
-// 1 KiB are not counted.
-func (c *Cluster) Arrived() (map[string]int, error) {
-	if c.cfg.Shim != ShimInProcess {
-		return nil, nil
-	}
+// Arrivals is how often mutations have reached servers.
+type Arrivals struct {
+	// Counts is by the value that a mutation puts, once for each request that carries it.
+	// Values longer than 1 KiB are not counted.
+	Counts map[string]int
+	// Gaps say why the counts may be too low, and at which member. None: they are not.
+	Gaps []string
+}
+
+// Arrived counts the mutations that have reached servers by their client ports until now. Members
+// that were killed or removed count too.
+func (c *Cluster) Arrived() (Arrivals, error) {
 	c.mu.Lock()
 	all := slices.Concat(c.members, c.gone)
 	c.mu.Unlock()
-	counts := make(map[string]int)
+	arrived := Arrivals{Counts: make(map[string]int)}
 	for _, m := range all {
-		if err := countArrivals(counts, m.arrivals()); err != nil {
-			return nil, err
+		if err := countArrivals(arrived.Counts, m.arrivals()); err != nil {
+			return Arrivals{}, err
+		}
+		for _, gap := range m.wire.addTo(arrived.Counts) {
+			arrived.Gaps = append(arrived.Gaps, fmt.Sprintf("the count at %s is incomplete: %s", m.name, gap))
 		}
 	}
-	return counts, nil
+	return arrived, nil
 }
 
 // versionOf asks each binary once.

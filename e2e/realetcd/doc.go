@@ -26,8 +26,16 @@
 // A sidecar is the command quorumshim, run by this program itself under the name of
 // a registered program. The in-process kind is a registered program too: etcd
 // embedded at the version of go.mod, with the shim of package
-// servershim/inproc. It files every mutation that arrives, before etcd handles it
-// ([Cluster.Arrived]), and can be told to refuse calls ([Member.Refuse]).
+// servershim/inproc, and can be told to refuse calls ([Member.Refuse]).
+//
+// # Mutations are counted where they arrive
+//
+// [Cluster.Arrived] counts them by value. A member of the in-process kind files what etcd is about
+// to handle. For any other server, whatever its version, a capture on the member's host follows
+// every connection to the client port from its first segment: HTTP/2 without TLS, and gRPC without
+// compression. What cannot be followed, or was missed, is told as a gap. A mutation counts when
+// all of its message has come, also where the server is frozen or dead. One that gRPC sends a
+// second time, because a server that stops said that it had not processed it, counts twice.
 //
 // # Concurrency
 //

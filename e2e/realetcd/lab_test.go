@@ -306,7 +306,7 @@ func TestInProcessMemberCountsMutationsAndRefusesCalls(t *testing.T) {
 	must(t, m.Kill())
 	must(t, m.Start(ctx))
 	write(ctx, t, c, "k", "v2", m)
-	counts := must1(c.Arrived())(t)
+	counts := must1(c.Arrived())(t).Counts
 	for value, want := range map[string]int{"v1": 2, "t1": 1, "v2": 1} {
 		if counts[value] != want {
 			t.Errorf("%s has arrived %d times; want %d: a kill loses no count", value, counts[value], want)

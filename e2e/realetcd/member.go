@@ -29,6 +29,7 @@ type Member struct {
 	disk     *nethosts.Disk // nil without Config.Disks
 	settings settings
 	conn     *grpc.ClientConn // from the harness to the client port
+	wire     wire             // counts for servers that do not
 
 	life  sync.Mutex // serialises what starts and stops processes
 	lives lives
@@ -176,6 +177,9 @@ func (m *Member) launchEtcd(ctx context.Context) error {
 	var p *nethosts.Process
 	var err error
 	if m.ShimKind() == ShimInProcess {
+		if err := m.wire.close(); err != nil {
+			return err
+		}
 		own := embeddedFlags{arrivals: m.arrivals(), admin: m.adminAddr(), harness: m.cluster.cfg.Lab.Address().String()}
 		args := append(m.settings.arguments(linked), own.arguments()...)
 		p, err = m.run(m.Log(), func(out io.Writer) (*nethosts.Process, error) {
@@ -185,6 +189,9 @@ func (m *Member) launchEtcd(ctx context.Context) error {
 		var binary string
 		var v release
 		if binary, v, err = m.server(ctx); err != nil {
+			return err
+		}
+		if err := m.wire.open(m.host); err != nil {
 			return err
 		}
 		p, err = m.run(m.Log(), func(out io.Writer) (*nethosts.Process, error) {

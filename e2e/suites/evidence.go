@@ -28,7 +28,8 @@ type Evidence struct {
 	History   workload.History
 	Truth     history.Truth
 	Upto      int64          // revision that every watch was given the time to reach
-	Arrived   map[string]int // how often each mutation reached a server; nil where nobody counts
+	Arrived   map[string]int // how often each mutation reached a server
+	Uncounted []string       // why Arrived may be too low
 	Ours      app.Record
 	Control   app.Record
 	Crashed   []string          // processes of members that ended by themselves, and how

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorumwise/quorumwise/e2e/app"
@@ -81,6 +82,8 @@ func (e *Evidence) blind() string {
 		good = good || s.State == realetcd.Quorum || s.State == realetcd.Leader
 	}
 	switch unseen := slices.IndexFunc(e.Members, func(m MemberFacts) bool { return !seen[m.Name] }); {
+	case len(e.Uncounted) > 0:
+		return strings.Join(e.Uncounted[:min(3, len(e.Uncounted))], "; ")
 	case len(e.Members) == 0:
 		return "no member is known"
 	case unseen >= 0:

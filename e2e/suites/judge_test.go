@@ -174,6 +174,12 @@ func TestJudgeCatchesWhatIsPlanted(t *testing.T) {
 		{"a lease is lost", func(e *Evidence) { e.Ours.Load.Leases[1].ClosedAt = at(6 * time.Second) }, report.Failed, "keepalive channel closed"},
 		{"a mutation is applied twice", func(e *Evidence) { e.History.Applied["ours-7"] = 2 }, report.Failed, "applied 2 times"},
 		{"a mutation reaches servers twice", func(e *Evidence) { e.Arrived = map[string]int{"ours-7": 2} }, report.Failed, "reached servers 2 times"},
+		{"a member's count is incomplete", func(e *Evidence) {
+			e.Uncounted = []string{"the count at m2 is incomplete: a connection cannot be followed"}
+		}, report.Broken, "the count at m2 is incomplete"},
+		{"an incomplete count is too high", func(e *Evidence) {
+			e.Uncounted, e.Arrived = []string{"the count at m2 is incomplete"}, map[string]int{"ours-7": 2}
+		}, report.Failed, "reached servers 2 times"},
 		{"an acknowledged mutation is lost", func(e *Evidence) { delete(e.History.Applied, "ours-7") }, report.Failed, "not in the history"},
 		{"a read goes back in time", func(e *Evidence) { e.Ours.Load.Gets[200].Revision = 1 }, report.Failed, "back in time"},
 		{"a history has no order", func(e *Evidence) {

@@ -364,9 +364,11 @@ func (p *play) gather(ctx context.Context) (*Evidence, error) {
 	if ev.Truth, err = history.ReadTruth(ctx, p.writer, app.Prefix, p.from); err != nil {
 		return nil, err
 	}
-	if ev.Arrived, err = p.st.Cluster.Arrived(); err != nil {
+	arrived, err := p.st.Cluster.Arrived()
+	if err != nil {
 		return nil, err
 	}
+	ev.Arrived, ev.Uncounted = arrived.Counts, arrived.Gaps
 	ev.Crashed = p.st.Cluster.Crashed()
 	ev.Samples, ev.Reference = p.sampler.Stop(), p.reference.Events()
 	ev.Truth.Moments = moments(ev.Reference, p.zero)

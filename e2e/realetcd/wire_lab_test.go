@@ -1,0 +1,106 @@
+//go:build linux
+
+package realetcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+
+	"github.com/quorumwise/quorumwise/e2e/nethosts"
+)
+
+// clientOn is a client whose connections come from a host, which faults touch.
+func clientOn(t *testing.T, host *nethosts.Host, m *Member) *clientv3.Client {
+	t.Helper()
+	dialer := func(_ context.Context, address string) (conn net.Conn, err error) {
+		return conn, errors.Join(host.Do(func() error { conn, err = net.DialTimeout("tcp", address, 20*time.Second); return err }))
+	}
+	cli := must1(clientv3.New(clientv3.Config{Endpoints: []string{m.Endpoint()}, DialOptions: []grpc.DialOption{grpc.WithContextDialer(dialer)}}))(t)
+	t.Cleanup(func() { cli.Close() })
+	return cli
+}
+
+// Servers that count nothing: what reaches them is counted on their hosts.
+func TestMutationsAreCountedWhereTheyReachPlainMembers(t *testing.T) {
+	t.Parallel()
+	ctx := within(t, 60*time.Second)
+	c := started(ctx, t, Config{})
+	m1, m2, m3 := c.Member("m1"), c.Member("m2"), c.Member("m3")
+	host := must1(c.cfg.Lab.Host("client"))(t)
+	want := make(map[string]int)
+	write := func(m *Member, cli *clientv3.Client, phase string) {
+		for i := range 100 {
+			v := fmt.Sprint(phase, "-", m.name, "-", i)
+			if i%10 == 0 { // a transaction that writes it twice
+				must1(cli.Txn(ctx).Then(clientv3.OpPut("k", v), clientv3.OpPut("l", v)).Commit())(t)
+			} else {
+				must1(cli.Put(ctx, "k", v))(t)
+			}
+			want[v]++
+		}
+	}
+	again := func(cli *clientv3.Client, value string) { must1(cli.Put(ctx, "k", value))(t); want[value]++ }
+	on1, on2, on3 := clientOn(t, host, m1), clientOn(t, host, m2), clientOn(t, host, m3)
+	write(m1, on1, "begin")
+	write(m2, on2, "begin")
+	write(m3, on3, "begin")
+	again(on1, "twice at one")
+	again(on1, "twice at one")
+	again(on1, "twice at two")
+	again(on2, "twice at two")
+	arrivedAre(t, c, want)
+
+	must(t, m1.Kill())
+	must(t, m1.Start(ctx))
+	write(m1, on1, "killed")
+	again(on1, "begin-m1-7") // a value from before the kill
+	must(t, m2.Restart(ctx, ""))
+	write(m2, on2, "restarted")
+	must(t, c.Remove(ctx, m3))
+	arrivedAre(t, c, want)
+
+	// Segments are lost, sent again and out of order, and messages take many of them.
+	lossy := must1(c.cfg.Lab.Lose(0.05, nethosts.Between(host, m2.Host())...))(t)
+	for i := range 20 {
+		v := fmt.Sprint("lossy-", i)
+		must1(on2.Txn(ctx).Then(clientv3.OpPut("k", v), clientv3.OpPut("ballast", strings.Repeat("x", 200<<10))).Commit())(t)
+		want[v]++
+	}
+	must(t, lossy.Lift())
+
+	// A member that counts itself for a while counts once.
+	must(t, m1.UseShim(ShimInProcess))
+	must(t, m1.Restart(ctx, ""))
+	write(m1, on1, "in process")
+	must(t, m1.UseShim(ShimNone))
+	must(t, m1.Restart(ctx, ""))
+	write(m1, on1, "plain again")
+	arrivedAre(t, c, want)
+}
+
+// arrivedAre checks that the counts are exact and complete.
+func arrivedAre(t *testing.T, c *Cluster, want map[string]int) {
+	t.Helper()
+	arrived := must1(c.Arrived())(t)
+	for v, n := range want {
+		if got := arrived.Counts[v]; got != n {
+			t.Errorf("%q arrived %d times; want %d", v, got, n)
+		}
+	}
+	for v, n := range arrived.Counts {
+		if want[v] == 0 {
+			t.Errorf("%q arrived %d times; nobody sent it", v, n)
+		}
+	}
+	if len(arrived.Gaps) > 0 {
+		t.Errorf("gaps %q; want none", arrived.Gaps)
+	}
+}

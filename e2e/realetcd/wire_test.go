@@ -1,0 +1,64 @@
+//go:build linux
+
+package realetcd
+
+import (
+	"maps"
+	"net/netip"
+	"testing"
+
+	"github.com/quorumwise/quorumwise/e2e/nethosts"
+)
+
+var client1 = netip.MustParseAddrPort("10.0.0.9:40000")
+
+// listening is a count whose segments a test gives.
+func listening() *wire { return &wire{connections: make(map[netip.AddrPort]*inbound)} }
+
+// send gives what a client sends on a connection whose SYN had the number first, after some bytes.
+func (w *wire) send(first uint32, after int, p []byte) {
+	w.segment(nethosts.Segment{From: client1, Seq: first + 1 + uint32(after), Payload: p})
+}
+
+func oneCall(value string) []byte {
+	k := newTalk()
+	k.call(1, putPath, put(value), 100)
+	return k.Bytes()
+}
+
+func TestWireFollowsConnectionsFromTheirBegin(t *testing.T) {
+	syn := func(first uint32) nethosts.Segment { return nethosts.Segment{From: client1, Seq: first, SYN: true} }
+	a, b := oneCall("a"), oneCall("b")
+	whole := func(first uint32, p []byte) func(*wire) {
+		return func(w *wire) { w.segment(syn(first)); w.send(first, 0, p) }
+	}
+	for name, tc := range map[string]struct {
+		happens []func(*wire)
+		want    map[string]int
+		gaps    int
+	}{
+		"a call":                    {[]func(*wire){whole(5, a)}, map[string]int{"a": 1}, 0},
+		"all of it sent again":      {[]func(*wire){whole(5, a), whole(5, a)}, map[string]int{"a": 1}, 0},
+		"the end before the begin":  {[]func(*wire){func(w *wire) { w.segment(syn(5)); w.send(5, 40, a[40:]); w.send(5, 0, a[:40]) }}, map[string]int{"a": 1}, 0},
+		"a port used again":         {[]func(*wire){whole(5, a), whole(1<<31, b), whole(7, a)}, map[string]int{"a": 2, "b": 1}, 0},
+		"no begin: nobody takes it": {[]func(*wire){func(w *wire) { w.send(5, 0, a) }}, nil, 0},
+		"an end in between":         {[]func(*wire){func(w *wire) { w.segment(syn(5)); w.segment(nethosts.Segment{From: client1, Seq: 6, FIN: true}) }, func(w *wire) { w.send(5, 0, a) }}, nil, 0},
+		"reset":                     {[]func(*wire){func(w *wire) { w.segment(syn(5)); w.segment(nethosts.Segment{From: client1, Seq: 6, RST: true}) }, func(w *wire) { w.send(5, 0, a) }}, nil, 0},
+		"a reset of another number": {[]func(*wire){func(w *wire) { w.segment(syn(5)); w.segment(nethosts.Segment{From: client1, Seq: 99, RST: true}) }, func(w *wire) { w.send(5, 0, a) }}, map[string]int{"a": 1}, 0},
+		"the end comes with a call": {[]func(*wire){func(w *wire) {
+			w.segment(syn(5))
+			w.segment(nethosts.Segment{From: client1, Seq: 6, Payload: a, FIN: true})
+		}}, map[string]int{"a": 1}, 0},
+		"what cannot be followed":     {[]func(*wire){whole(5, []byte("\x16\x03")), whole(7, a)}, map[string]int{"a": 1}, 1},
+		"too much ahead of what came": {[]func(*wire){func(w *wire) { w.segment(syn(5)); w.send(5, 1, make([]byte, heldMost+1)) }, whole(7, b)}, map[string]int{"b": 1}, 1},
+	} {
+		w := listening()
+		for _, do := range tc.happens {
+			do(w)
+		}
+		got := make(map[string]int)
+		if gaps := w.addTo(got); !maps.Equal(got, tc.want) || len(gaps) != tc.gaps {
+			t.Errorf("%s: counted %v with gaps %q; want %v with %d", name, got, gaps, tc.want, tc.gaps)
+		}
+	}
+}
