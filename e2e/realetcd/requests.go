@@ -12,6 +12,8 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/quorumwise/quorumwise/e2e/workload"
 )
 
 const (
@@ -203,7 +205,7 @@ func (r *requests) data(f *http2.DataFrame) error {
 	case len(message) >= int(size):
 		delete(r.calls, f.StreamID)
 		if proto.Unmarshal(message[:size], c.request) == nil { // or else etcd cannot read it either
-			r.take(carried(c.request))
+			r.take(workload.Carried(c.request))
 		}
 	}
 	return nil

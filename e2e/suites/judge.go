@@ -40,6 +40,9 @@ func (e *Evidence) Judge() (v Verdict) {
 	if e.Scenario.Judge != nil {
 		v.Violations = append(v.Violations, e.Scenario.Judge(e)...)
 	}
+	if ours.excused > 0 {
+		v.note("%d mutations came twice because a server that stopped had not processed them, and gRPC sent them again", ours.excused)
+	}
 	v.remark(e, e.consistent("control", e.Control))
 	doubts := v.weigh(e, e.timing())
 	v.Status, v.Reason = e.status(v.Violations, ours)

@@ -29,6 +29,7 @@ type Attempt struct {
 	Ended   time.Time // zero while it is open
 	Err     error     // how it ended
 	Watch   string    // of a watch stream that was opened under a name (NameWatch): the name
+	Again   []string  // of a mutation that gRPC itself sent again, because it never went out or a server said that it had not processed it: the values
 }
 
 // Stream says whether the attempt is a watch or keepalive stream.
@@ -96,6 +97,12 @@ func (t *Trace) end(a *Attempt, err error) {
 	a.Ended, a.Err = time.Now(), err
 }
 
+func (t *Trace) again(a *Attempt, values []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a.Again = values
+}
+
 // tracer is the stats handler of a trace.
 type tracer struct{ trace *Trace }
 
@@ -104,6 +111,7 @@ type tracer struct{ trace *Trace }
 type tag struct {
 	method string
 	mu     sync.Mutex
+	again  bool     // gRPC's own second attempt
 	filed  *Attempt // nil until the headers went out
 }
 
@@ -146,6 +154,12 @@ func (h tracer) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch s := s.(type) {
+	case *stats.Begin:
+		t.again = s.IsTransparentRetryAttempt
+	case *stats.OutPayload:
+		if t.again && t.filed != nil {
+			h.trace.again(t.filed, Carried(s.Payload))
+		}
 	case *stats.OutHeader:
 		t.filed = h.trace.begin(t.method, address(s.RemoteAddr), s.Header)
 	case *stats.End:
