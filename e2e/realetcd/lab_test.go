@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"slices"
 	"strings"
 	"syscall"
@@ -328,10 +327,7 @@ func TestInProcessMemberCountsMutationsAndRefusesCalls(t *testing.T) {
 // callFrom is how a read from another host ends.
 func callFrom(ctx context.Context, t *testing.T, host *nethosts.Host, m *Member) codes.Code {
 	t.Helper()
-	dialer := func(_ context.Context, address string) (conn net.Conn, err error) {
-		return conn, errors.Join(host.Do(func() error { conn, err = net.DialTimeout("tcp", address, 20*time.Second); return err }))
-	}
-	conn := must1(grpc.NewClient("passthrough:///"+m.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dialer)))(t)
+	conn := must1(grpc.NewClient("passthrough:///"+m.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()), from(host)))(t)
 	defer conn.Close()
 	_, err := (&Member{conn: conn}).prove(ctx)
 	return status.Code(err)

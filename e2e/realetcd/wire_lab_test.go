@@ -11,19 +11,25 @@ import (
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/quorumwise/quorumwise/e2e/nethosts"
+	"github.com/quorumwise/quorumwise/e2e/workload"
 )
 
-// clientOn is a client whose connections come from a host, which faults touch.
+// from makes connections come from a host, which faults touch.
+func from(host *nethosts.Host) grpc.DialOption {
+	return grpc.WithContextDialer(func(_ context.Context, address string) (conn net.Conn, err error) {
+		return conn, errors.Join(host.Do(func() error { conn, err = net.DialTimeout("tcp", address, 20*time.Second); return err }))
+	})
+}
+
 func clientOn(t *testing.T, host *nethosts.Host, m *Member) *clientv3.Client {
 	t.Helper()
-	dialer := func(_ context.Context, address string) (conn net.Conn, err error) {
-		return conn, errors.Join(host.Do(func() error { conn, err = net.DialTimeout("tcp", address, 20*time.Second); return err }))
-	}
-	cli := must1(clientv3.New(clientv3.Config{Endpoints: []string{m.Endpoint()}, DialOptions: []grpc.DialOption{grpc.WithContextDialer(dialer)}}))(t)
+	cli := must1(clientv3.New(clientv3.Config{Endpoints: []string{m.Endpoint()}, DialOptions: []grpc.DialOption{from(host)}}))(t)
 	t.Cleanup(func() { cli.Close() })
 	return cli
 }
@@ -103,4 +109,45 @@ func arrivedAre(t *testing.T, c *Cluster, want map[string]int) {
 	if len(arrived.Gaps) > 0 {
 		t.Errorf("gaps %q; want none", arrived.Gaps)
 	}
+}
+
+// A server that stops, and that its client does not hear, refuses what comes after five seconds.
+// gRPC sends it again: it comes twice and is processed once.
+func TestRefusedMutationComesTwiceAndTheTraceTellsIt(t *testing.T) {
+	t.Parallel()
+	ctx := within(t, 40*time.Second)
+	c := started(ctx, t, Config{Members: 1})
+	m := c.Member("m1")
+	host := must1(c.cfg.Lab.Host("client"))(t)
+	trace := new(workload.Trace)
+	conn := must1(grpc.NewClient("passthrough:///"+m.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()), from(host), trace.DialOption()))(t)
+	defer conn.Close()
+	watch := must1(pb.NewWatchClient(conn).Watch(ctx))(t) // for as long as it is open, the server waits
+	must(t, watch.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte("k")}}}))
+	must1(watch.Recv())(t)
+
+	deaf := must1(c.cfg.Lab.Drop(nethosts.Flow{From: m.Host(), To: host}))(t)
+	stopped := make(chan error, 1)
+	go func() { stopped <- m.Stop(ctx) }()
+	time.Sleep(5800 * time.Millisecond)
+	answered := make(chan error, 1)
+	go func() {
+		_, err := pb.NewKVClient(conn).Put(workload.AsUser(ctx), put("v"), grpc.WaitForReady(true))
+		answered <- err
+	}()
+	time.Sleep(300 * time.Millisecond)
+	must(t, deaf.Lift())
+	must(t, <-stopped)
+	must(t, m.Start(ctx))
+	must(t, <-answered)
+	again := 0
+	for _, a := range trace.Attempts(func(a workload.Attempt) bool { return a.Method == workload.MethodPut }) {
+		again += len(a.Again)
+	}
+	arrivedAre(t, c, map[string]int{"v": 1 + again})
+	got := must1(pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte("k")}))(t)
+	if len(got.Kvs) != 1 || got.Kvs[0].Version != 1 {
+		t.Errorf("the store has %v; want the value written once", got.Kvs)
+	}
+	t.Logf("sent again %d times", again)
 }
