@@ -61,6 +61,13 @@ func TestCaptureTakesWhatReachesThePortAndNothingElse(t *testing.T) {
 	_, other := capture(t, client) // sees answers only, which go to another port
 	_, address := echo(t, server)
 	conn := dial(t, client, address)
+	another := strings.Replace(address, "2379", "2380", 1)
+	neighbour, err := server.StartSelf("echo", Command{Args: []string{another}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitEcho(t, neighbour, another)
+	fmt.Fprint(dial(t, client, another), "for another port")
 	const bulk = 3 << 20
 	go func() { fmt.Fprint(conn, strings.Repeat("x", bulk)) }()
 	if _, err := io.ReadFull(conn, make([]byte, bulk)); err != nil {
@@ -116,6 +123,28 @@ func TestCaptureMissesWhatTheNetworkLost(t *testing.T) {
 	}
 }
 
+func TestCaptureTakesAllThatCameBeforeItsEnd(t *testing.T) {
+	t.Parallel()
+	_, hosts := lab(t, "server", "client")
+	_, address := echo(t, hosts[0])
+	c, got := capture(t, hosts[0])
+	conn := dial(t, hosts[1], address)
+	fmt.Fprint(conn, "last")
+	if _, err := io.ReadFull(conn, make([]byte, 4)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := got.payload(); n != 4 {
+		t.Errorf("%d bytes were taken; want 4", n)
+	}
+	c.Sync() // does nothing
+	if err := c.Close(); err != nil {
+		t.Errorf("closed again: %v", err)
+	}
+}
+
 // Nobody takes anything for a while, and the room is small: the capture knows what it lost.
 func TestCaptureKnowsWhatItLost(t *testing.T) {
 	t.Parallel()
@@ -160,7 +189,11 @@ func TestCaptureEndsWithItsHostAndHasTakenAll(t *testing.T) {
 	if err := hosts[0].Remove(); err != nil {
 		t.Fatal(err)
 	}
-	<-c.ended
+	select {
+	case <-c.ended:
+	case <-time.After(soon):
+		t.Fatal("the capture goes on without its host")
+	}
 	if n := got.payload(); n != 4 {
 		t.Errorf("%d bytes were taken; want 4", n)
 	}

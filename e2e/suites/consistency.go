@@ -3,7 +3,10 @@
 package suites
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/quorumwise/quorumwise/e2e/app"
@@ -83,6 +86,21 @@ func (e *Evidence) arrivals(rec app.Record) (counts map[string]int, excused int)
 		}
 	}
 	return counts, excused
+}
+
+// miscounted says of the counts that they lack what a server must have got.
+func (e *Evidence) miscounted() string {
+	missing, first := 0, ""
+	for _, p := range slices.Concat(e.Ours.Load.Puts, e.Control.Load.Puts) {
+		if acked := !p.Ended.IsZero() && p.Err == nil; acked && e.Arrived[p.ID] == 0 {
+			missing++
+			first = cmp.Or(first, p.ID)
+		}
+	}
+	if missing == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the counts are incomplete: %d mutations that servers acknowledged, %s first, were counted nowhere", missing, first)
 }
 
 func (c *consistency) add(violations []string) { c.violations = append(c.violations, violations...) }

@@ -28,7 +28,7 @@ type Evidence struct {
 	History   workload.History
 	Truth     history.Truth
 	Upto      int64          // revision that every watch was given the time to reach
-	Arrived   map[string]int // how often each mutation reached a server
+	Arrived   map[string]int // how often each mutation reached a server, by its value
 	Uncounted []string       // why Arrived may be too low
 	Ours      app.Record
 	Control   app.Record

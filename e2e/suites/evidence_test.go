@@ -54,7 +54,7 @@ func sound() *Evidence {
 		ev := workload.Event{Revision: e.Upto, Value: fmt.Sprint("event-", e.Upto), At: at(d)}
 		e.Reference, e.History.Events = append(e.Reference, ev), append(e.History.Events, ev)
 	}
-	e.History.Applied = map[string]int{}
+	e.History.Applied, e.Arrived = map[string]int{}, map[string]int{}
 	e.Truth = history.Truth{Upto: e.Upto}
 	e.Ours, e.Control = e.record("ours"), e.record("control")
 	e.Control.Official, e.Control.Moves = true, nil
@@ -137,7 +137,7 @@ func (e *Evidence) record(name string) app.Record {
 		id := fmt.Sprint(name, "-", n)
 		rec.Load.Gets = append(rec.Load.Gets, workload.Op{Began: began, Ended: ended, Revision: int64(n)})
 		rec.Load.Puts = append(rec.Load.Puts, workload.Op{ID: id, Began: began, Ended: ended, Revision: int64(n)})
-		e.History.Applied[id] = 1
+		e.History.Applied[id], e.Arrived[id] = 1, 1
 		for _, method := range []string{workload.MethodRange, workload.MethodPut} {
 			rec.Attempts = append(rec.Attempts, workload.Attempt{Method: method, Address: address(member), Began: began, Ended: ended})
 		}

@@ -87,6 +87,8 @@ func (e *Evidence) blind() string {
 	switch unseen := slices.IndexFunc(e.Members, func(m MemberFacts) bool { return !seen[m.Name] }); {
 	case len(e.Uncounted) > 0:
 		return strings.Join(e.Uncounted[:min(3, len(e.Uncounted))], "; ")
+	case e.miscounted() != "":
+		return e.miscounted()
 	case len(e.Members) == 0:
 		return "no member is known"
 	case unseen >= 0:

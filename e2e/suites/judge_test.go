@@ -81,7 +81,7 @@ func (e *Evidence) lagging(from, to time.Duration) {
 
 // waiting is a Put of ours between two moments that comes back.
 func (e *Evidence) waiting(from, to time.Duration) {
-	e.History.Applied["ours-waits"] = 1
+	e.History.Applied["ours-waits"], e.Arrived["ours-waits"] = 1, 1
 	e.Ours.Load.Puts = append(e.Ours.Load.Puts, workload.Op{ID: "ours-waits", Began: at(from), Ended: at(to), Revision: int64((to - loadBegins) / (20 * time.Millisecond))})
 }
 
@@ -173,12 +173,14 @@ func TestJudgeCatchesWhatIsPlanted(t *testing.T) {
 		{"a lease is revoked though no leader stood still", func(e *Evidence) { revokedEarly(e) }, report.Failed, "was gone at"},
 		{"a lease is lost", func(e *Evidence) { e.Ours.Load.Leases[1].ClosedAt = at(6 * time.Second) }, report.Failed, "keepalive channel closed"},
 		{"a mutation is applied twice", func(e *Evidence) { e.History.Applied["ours-7"] = 2 }, report.Failed, "applied 2 times"},
-		{"a mutation reaches servers twice", func(e *Evidence) { e.Arrived = map[string]int{"ours-7": 2} }, report.Failed, "reached servers 2 times"},
+		{"a mutation reaches servers twice", func(e *Evidence) { e.Arrived["ours-7"] = 2 }, report.Failed, "reached servers 2 times"},
 		{"a member's count is incomplete", func(e *Evidence) {
 			e.Uncounted = []string{"the count at m2 is incomplete: a connection cannot be followed"}
 		}, report.Broken, "the count at m2 is incomplete"},
+		{"an acknowledged mutation was counted nowhere", func(e *Evidence) { delete(e.Arrived, "ours-7") }, report.Broken, "counts are incomplete: 1 mutations that servers acknowledged, ours-7 first"},
+		{"one of the control was counted nowhere", func(e *Evidence) { delete(e.Arrived, "control-7") }, report.Broken, "control-7 first"},
 		{"an incomplete count is too high", func(e *Evidence) {
-			e.Uncounted, e.Arrived = []string{"the count at m2 is incomplete"}, map[string]int{"ours-7": 2}
+			e.Uncounted, e.Arrived["ours-7"] = []string{"the count at m2 is incomplete"}, 2
 		}, report.Failed, "reached servers 2 times"},
 		{"an acknowledged mutation is lost", func(e *Evidence) { delete(e.History.Applied, "ours-7") }, report.Failed, "not in the history"},
 		{"a read goes back in time", func(e *Evidence) { e.Ours.Load.Gets[200].Revision = 1 }, report.Failed, "back in time"},
