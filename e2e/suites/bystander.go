@@ -19,7 +19,6 @@ import (
 
 	"github.com/quorumwise/quorumwise/client"
 	"github.com/quorumwise/quorumwise/e2e/nethosts"
-	"github.com/quorumwise/quorumwise/e2e/workload"
 )
 
 // A bystander is a client of ours beside the two applications, for what they cannot be
@@ -44,7 +43,7 @@ type bystander struct {
 type bystanderConfig struct {
 	Endpoints []string // default those of all members
 	AutoSync  time.Duration
-	Trace     *workload.Trace // default none
+	Dial      []grpc.DialOption // default those of dialFrom our application's host; clients that are given the same ones share their probes
 }
 
 // bystanderEvery is how often the key is counted up.
@@ -67,12 +66,11 @@ func newClient(st *Stage, cfg bystanderConfig) (*client.Client, error) {
 	if cfg.Endpoints == nil {
 		cfg.Endpoints = st.Cluster.Endpoints()
 	}
-	dial := []grpc.DialOption{dialFrom(st.Ours.Host)}
-	if cfg.Trace != nil {
-		dial = append(dial, cfg.Trace.DialOption())
+	if cfg.Dial == nil {
+		cfg.Dial = []grpc.DialOption{dialFrom(st.Ours.Host)}
 	}
 	return client.New(client.Config{
-		Config: clientv3.Config{Endpoints: cfg.Endpoints, AutoSyncInterval: cfg.AutoSync, Logger: zap.NewNop(), DialOptions: dial},
+		Config: clientv3.Config{Endpoints: cfg.Endpoints, AutoSyncInterval: cfg.AutoSync, Logger: zap.NewNop(), DialOptions: cfg.Dial},
 		Health: client.Health{Logger: slog.New(slog.DiscardHandler)},
 	})
 }

@@ -129,7 +129,7 @@ func field() []Scenario {
 		},
 		{
 			Name: "herd", Field: []string{"F16"}, Target: Follower, Control: Open, Shim: realetcd.ShimInProcess,
-			Does:  "50 more clients watch; one member goes, and the others refuse new calls (ResourceExhausted) for 10 s",
+			Does:  "1,000 more clients watch; one member goes, and the others refuse new calls (ResourceExhausted) for 10 s",
 			Steps: herdSteps(), App: func(c *app.Config) { c.Quiet, c.LeaseTTL = true, 3*refusing },
 			Judge: brokenClaims, Timing: lateClaims,
 		},

@@ -11,13 +11,15 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"github.com/quorumwise/quorumwise/client"
 	"github.com/quorumwise/quorumwise/e2e/workload"
 )
 
-// herdSize is how many clients there are. Each is a client of its own with one watch.
-const herdSize = 50
+// herdSize is how many clients there are. Each is a client of its own, with connections and
+// one watch of its own; like all clients of one process they share their probes.
+const herdSize = 1000
 
 // refusing is for how long the members that are left refuse new calls.
 const refusing = 10 * time.Second
@@ -40,8 +42,9 @@ func gather(ctx context.Context, st *Stage, at string) (*herd, error) {
 	h := &herd{trace: new(workload.Trace), last: make([]atomic.Int64, herdSize)}
 	grazing, end := context.WithCancel(ctx)
 	h.end = end
+	dial := []grpc.DialOption{dialFrom(st.Ours.Host), h.trace.DialOption()} // the same for all, as in one process
 	for i := range herdSize {
-		cli, err := newClient(st, bystanderConfig{Endpoints: []string{at}, Trace: h.trace})
+		cli, err := newClient(st, bystanderConfig{Endpoints: []string{at}, Dial: dial})
 		if err != nil {
 			return nil, errors.Join(err, h.close())
 		}
