@@ -34,7 +34,8 @@ func about(sc suites.Scenario, duration time.Duration) time.Duration {
 	return once.Round(time.Second)
 }
 
-// writeList shows scenarios by suite; a star marks the quick ones.
+// writeList shows scenarios by suite. A star marks the quick ones, a circle those in which
+// the official client need not suffer.
 func writeList(w io.Writer, scs []suites.Scenario) error {
 	for i, suite := range suiteNames(scs) {
 		of := slices.DeleteFunc(slices.Clone(scs), func(sc suites.Scenario) bool { return sc.Suite != suite })
@@ -48,17 +49,21 @@ func writeList(w io.Writer, scs []suites.Scenario) error {
 		fmt.Fprintf(w, "%s: %s, about %s\n", suite, count(len(of), "scenario"), roughly(total))
 		tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		for _, sc := range of {
-			star := ""
+			marks := ""
 			if sc.Quick {
-				star = " *"
+				marks += " *"
 			}
-			fmt.Fprintf(tab, "  %s%s\t%s\t%s\t%s\n", sc.Name, star, roughly(about(sc, 0)), strings.Join(needs(sc), ", "), sc.Does)
+			if sc.Control.NoHarm() {
+				marks += " o"
+			}
+			fmt.Fprintf(tab, "  %s%s\t%s\t%s\t%s\n", sc.Name, marks, roughly(about(sc, 0)), strings.Join(needs(sc), ", "), sc.Does)
 		}
 		if err := tab.Flush(); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintln(w, "\n* is quick: played by run without a pattern. Times are those of two cores.\n"+
+	_, err := fmt.Fprintln(w, "\n* is quick: played by run without a pattern. o is a no-harm scenario: in all others the\n"+
+		"official client has to suffer, else they fail as void. Times are those of two cores.\n"+
 		"Everything needs Linux with namespaces, ip and nft. A scenario that names an etcd plays that\n"+
 		"one, whatever --etcd and --etcd-version say; all others play the one that you give.")
 	return err

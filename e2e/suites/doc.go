@@ -13,7 +13,7 @@
 // A scenario is written by naming its steps:
 //
 //	Scenario{
-//		Name: "members-restarted-in-turn", Suite: "operations", Control: Open,
+//		Name: "members-restarted-in-turn", Suite: "operations", Control: Harmless,
 //		Does: "every member is stopped and started again, one after the other",
 //		Steps: []Step{{Text: "restart every member", Mark: Noted, Wait: 3 * time.Second, Do: restartAll}},
 //	}
@@ -29,9 +29,9 @@
 // registered in [All].
 //
 // The void rule: a scenario in which the control suffers nothing has shown nothing and counts
-// as failed, unless it says Unharmed (then ours may move nothing either) or Open (then
-// somebody, whoever it is, has to notice something of the fault). Void is
-// also a scenario in which only time is in doubt, because the machine stood still just
+// as failed, unless it is marked as a no-harm one: Unharmed (then ours may move nothing
+// either) or Harmless (then somebody, whoever it is, has to notice something of the fault).
+// Void is also a scenario in which only time is in doubt, because the machine stood still just
 // before. What is void by such bad luck is played again, three times at most; what ours did
 // wrong is a violation the first time, and so is what was late at another moment.
 //

@@ -37,7 +37,7 @@ func elections() []Scenario {
 		{
 			// One member may find its peers again later than the others, and be left for that.
 			// Leases outlast the longest of these outages: nothing is excused.
-			Name: "elections-forced-10-times", Suite: "elections", Shim: realetcd.ShimSidecar, Control: Open, App: longLeases(15 * time.Second),
+			Name: "elections-forced-10-times", Suite: "elections", Shim: realetcd.ShimSidecar, Control: Suffers, App: longLeases(15 * time.Second),
 			Does:  "all members lose each other until the leader gives up, ten times; nothing is lost, and no stream moves off a member that is as good as another",
 			Steps: []Step{repeated("force an election", 10, forceTakes, forceElection)},
 		},
@@ -50,7 +50,7 @@ func elections() []Scenario {
 // what the control suffers depends on chance.
 func leadersKilled(name string, times int, quick bool) Scenario {
 	return Scenario{
-		Name: name, Suite: "elections", Shim: realetcd.ShimSidecar, Control: Open, Quick: quick,
+		Name: name, Suite: "elections", Shim: realetcd.ShimSidecar, Control: Suffers, Quick: quick,
 		Does:  fmt.Sprintf("the leader is killed (SIGKILL) and started again, %d times, each time another member leads", times),
 		Steps: []Step{repeated("kill the leader", times, killTakes, killLeader)},
 	}

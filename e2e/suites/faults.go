@@ -49,13 +49,13 @@ func partitions() []Fault {
 // badLines are networks between members that are worse than they should be.
 func badLines() []Fault {
 	return []Fault{
-		{Name: "loss", Does: "loses 30 % of the packets from and to its peers", Effect: Slows, Spreads: true, Follower: Open, Leader: Open, Inflict: onFlows(bothWays, func(l *nethosts.Lab, fs ...nethosts.Flow) (*nethosts.Fault, error) {
+		{Name: "loss", Does: "loses 30 % of the packets from and to its peers", Effect: Slows, Spreads: true, Follower: Suffers, Leader: Suffers, Inflict: onFlows(bothWays, func(l *nethosts.Lab, fs ...nethosts.Flow) (*nethosts.Fault, error) {
 			return l.Lose(0.3, fs...)
 		})},
-		{Name: "delay", Does: "has 300 ms more to and from its peers, each way", Effect: Slows, Spreads: true, Follower: Open, Leader: Open, Needs: tunDevice, Inflict: onFlows(bothWays, func(l *nethosts.Lab, fs ...nethosts.Flow) (*nethosts.Fault, error) {
+		{Name: "delay", Does: "has 300 ms more to and from its peers, each way", Effect: Slows, Spreads: true, Follower: Suffers, Leader: Suffers, Needs: tunDevice, Inflict: onFlows(bothWays, func(l *nethosts.Lab, fs ...nethosts.Flow) (*nethosts.Fault, error) {
 			return l.Delay(300*time.Millisecond, fs...)
 		})},
-		{Name: "rate", Does: "has 20 kB/s to and from its peers", Effect: Slows, Spreads: true, Follower: Open, Leader: Open, Needs: tunDevice, Inflict: onFlows(bothWays, func(l *nethosts.Lab, fs ...nethosts.Flow) (*nethosts.Fault, error) {
+		{Name: "rate", Does: "has 20 kB/s to and from its peers", Effect: Slows, Spreads: true, Follower: Suffers, Leader: Suffers, Needs: tunDevice, Inflict: onFlows(bothWays, func(l *nethosts.Lab, fs ...nethosts.Flow) (*nethosts.Fault, error) {
 			return l.Rate(20_000, fs...)
 		})},
 	}
@@ -67,8 +67,8 @@ func processes() []Fault {
 		{Name: "freeze", Does: "stops as by SIGSTOP: it accepts connections and never answers", Effect: Silences, Halts: true, Inflict: freeze(etcd)},
 		{Name: "freeze-shim", Does: "has a shim that stops as by SIGSTOP", Effect: Spares, Sidecar: true, Follower: Unharmed, Leader: Unharmed, Halts: true, Inflict: freeze(shim)},
 		{Name: "freeze-both", Does: "stops as by SIGSTOP, and its shim too", Effect: Silences, Sidecar: true, Halts: true, Inflict: freeze(etcd, shim)},
-		{Name: "kill", Does: "is killed and stays away", Effect: Ends, Follower: Open, Leader: Open, Halts: true, Inflict: kill},
-		{Name: "kill-restart", Does: "is killed and started again at once", Effect: Ends, Follower: Open, Leader: Open, Halts: true, Inflict: killRestart},
+		{Name: "kill", Does: "is killed and stays away", Effect: Ends, Follower: Harmless, Leader: Suffers, Halts: true, Inflict: kill},
+		{Name: "kill-restart", Does: "is killed and started again at once", Effect: Ends, Follower: Harmless, Leader: Suffers, Halts: true, Inflict: killRestart},
 		{Name: "kill-shim", Does: "has a shim that is killed", Effect: Spares, Sidecar: true, Follower: Unharmed, Leader: Unharmed, Halts: true, Inflict: killShim},
 	}
 }
@@ -77,9 +77,9 @@ func processes() []Fault {
 func machines() []Fault {
 	return []Fault{
 		{Name: "disk-hang", Does: "has a disk that answers no more", Effect: Isolates, Disks: true, Halts: true, Inflict: hangDisk},
-		{Name: "disk-slow", Does: "has a disk that stands still for 200 ms of each 300 ms", Effect: Slows, Spreads: true, Disks: true, Follower: Open, Leader: Open, Inflict: slowDisk},
-		{Name: "memory", Does: "has hardly the memory that it needs, or less", Effect: Slows, Spreads: true, Disks: true, Follower: Open, Leader: Open, Halts: true, Needs: controlGroups, Inflict: squeezeMemory},
-		{Name: "cpu", Does: "has 5 % of one core", Effect: Slows, Spreads: true, Follower: Open, Leader: Open, Needs: controlGroups, Inflict: starveCPU},
+		{Name: "disk-slow", Does: "has a disk that stands still for 200 ms of each 300 ms", Effect: Slows, Spreads: true, Disks: true, Follower: Harmless, Leader: Harmless, Inflict: slowDisk},
+		{Name: "memory", Does: "has hardly the memory that it needs, or less", Effect: Slows, Spreads: true, Disks: true, Follower: Harmless, Leader: Harmless, Halts: true, Needs: controlGroups, Inflict: squeezeMemory},
+		{Name: "cpu", Does: "has 5 % of one core", Effect: Slows, Spreads: true, Follower: Suffers, Leader: Suffers, Needs: controlGroups, Inflict: starveCPU},
 	}
 }
 
@@ -90,7 +90,7 @@ func clients() []Fault {
 		{Name: "client-cut", Does: "is out of the applications' reach; the cluster notices nothing", Effect: Silences, Inflict: cutClients},
 		{
 			Name: "client-cut-all", Does: "all members are out of the applications' reach", Effect: Silences, Clients: true, Everybody: true,
-			Follower: Open, Leader: Open, Lasts: 4 * time.Second, LeaseTTL: 15 * time.Second, Inflict: cutClientsFromAll,
+			Lasts: 4 * time.Second, LeaseTTL: 15 * time.Second, Inflict: cutClientsFromAll,
 		},
 		{Name: "clock-step", Does: "the applications' wall clocks go an hour ahead, and back", Effect: Spares, Clients: true, Clock: true, Follower: Unharmed, Leader: Unharmed, Inflict: stepClocks},
 	}

@@ -7,20 +7,50 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorumwise/quorumwise/e2e/app"
 	"github.com/quorumwise/quorumwise/e2e/realetcd"
 	"github.com/quorumwise/quorumwise/e2e/workload"
 )
 
-// Where nothing is expected of the official client, nothing but the fault itself can show
-// that there was one: a limit that the kernel does not keep, or a rule that drops nothing,
+// Where the official client need not suffer, nothing but the fault itself can show that
+// there was one: a limit that the kernel does not keep, or a rule that drops nothing,
 // would pass for a client that bears it. It is enough that anybody noticed anything.
+
+// harmedAfter is the wait that a user notices: calls take a few milliseconds, and up to
+// 0.1 s where a machine is busy.
+const harmedAfter = 200 * time.Millisecond
+
+// harm says what the user of a client noticed from the fault on; "" if nothing.
+func (e *Evidence) harm(rec app.Record) string {
+	f := e.figures(rec)
+	failed, longest := f.Unknown, f.Lag
+	for _, n := range f.Failed {
+		failed += n
+	}
+	for _, q := range f.Calls {
+		longest = max(longest, q.Max)
+	}
+	switch {
+	case f.Stuck != "":
+		return f.Stuck
+	case f.LeasesLost > 0:
+		return fmt.Sprintf("%d leases lost", f.LeasesLost)
+	case f.EventsLost > 0:
+		return fmt.Sprintf("%d events lost", f.EventsLost)
+	case failed > 0:
+		return fmt.Sprintf("%d calls failed", failed)
+	case longest > harmedAfter:
+		return fmt.Sprintf("a wait of %v", shown(longest))
+	}
+	return ""
+}
 
 // unfelt says that nobody noticed the faults of such a scenario; "" that somebody did, or
 // that the scenario's own claims tell.
 func (e *Evidence) unfelt() string {
 	sc := e.Scenario
 	switch {
-	case sc.Control != Open, sc.Judge != nil, sc.Timing != nil:
+	case sc.Control == Stuck, sc.Control == Unharmed, sc.Judge != nil, sc.Timing != nil:
 		return ""
 	case len(e.Hurts) == 0 && sc.Endless:
 		return "nothing was inflicted on any member: give it more time with --duration"

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/quorumwise/quorumwise/e2e/app"
 	"github.com/quorumwise/quorumwise/e2e/realetcd"
 	"github.com/quorumwise/quorumwise/e2e/report"
@@ -19,7 +21,7 @@ import (
 func unnoticed() *Evidence {
 	e := sound()
 	unharmed(e)
-	e.Scenario.Control = Open
+	e.Scenario.Control = Harmless
 	e.Hurts = []Hurt{{Member: "m2", What: "cpu", Effect: Slows, From: at(cutAt), To: at(healedAt)}}
 	e.Control = e.record("control")
 	e.Control.Official, e.Control.Moves = true, nil
@@ -100,6 +102,69 @@ func TestFaultOfWhichNothingIsExpectedMustBeNoticed(t *testing.T) {
 			v := e.Judge()
 			if v.Status != row.want || !strings.Contains(v.Reason, row.says) {
 				t.Errorf("judged %s (%s, %q), want %s that says %q", v.Status, v.Reason, v.Violations, row.want, row.says)
+			}
+		})
+	}
+}
+
+// A scenario that is not marked as a no-harm one shows nothing when the official client
+// suffers nothing, whoever else noticed the fault.
+func TestControlThatSuffersNothingMakesAScenarioVoid(t *testing.T) {
+	const without = "the official client suffered nothing"
+	ended := func(e *Evidence) { e.Hurts[0].Effect = Ends }
+	for _, row := range []struct {
+		name   string
+		expect Expect
+		plant  func(*Evidence)
+		want   report.Status
+		says   string
+	}{
+		{"nothing", Suffers, func(*Evidence) {}, report.Void, without},
+		{"nothing, though a process ended", Suffers, ended, report.Void, without},
+		{"a call waits hardly longer than usual", Suffers, func(e *Evidence) {
+			ended(e)
+			e.Control.Load.Gets[150].Ended = e.Control.Load.Gets[150].Began.Add(harmedAfter)
+		}, report.Void, without},
+		{"a call waited before the fault", Suffers, func(e *Evidence) {
+			ended(e)
+			e.Control.Load.Gets[20].Ended = e.Control.Load.Gets[20].Began.Add(time.Second)
+		}, report.Void, without},
+		{"ours suffers", Suffers, func(e *Evidence) {
+			ended(e)
+			e.Ours.Load.Gets[150].Ended = e.Ours.Load.Gets[150].Began.Add(harmedAfter + 100*time.Millisecond)
+		}, report.Void, without},
+		{"a call waits", Suffers, func(e *Evidence) {
+			ended(e)
+			e.Control.Load.Gets[150].Ended = e.Control.Load.Gets[150].Began.Add(harmedAfter + time.Millisecond)
+		}, report.Passed, ""},
+		{"a call fails", Suffers, func(e *Evidence) {
+			ended(e)
+			e.Control.Load.Gets[150].Err = refusal(codes.Unavailable, "gone")
+		}, report.Passed, ""},
+		{"a Put's outcome is unknown", Suffers, func(e *Evidence) {
+			ended(e)
+			e.Control.Load.Puts[150].Err = refusal(codes.Unavailable, "gone")
+		}, report.Passed, ""},
+		{"a lease is lost", Suffers, func(e *Evidence) {
+			ended(e)
+			e.Control.Load.Leases[0].ClosedAt = at(6 * time.Second)
+		}, report.Passed, ""},
+		{"nothing, which was to be expected", Harmless, ended, report.Passed, ""},
+		{"less than it was to", Stuck, func(e *Evidence) {
+			e.Control.Load.Gets[150].Ended = e.Control.Load.Gets[150].Began.Add(time.Second)
+		}, report.Void, "was not stuck"},
+	} {
+		t.Run(strings.ReplaceAll(row.name, " ", "-"), func(t *testing.T) {
+			e := unnoticed()
+			e.Scenario.Control = row.expect
+			row.plant(e)
+			v := e.Judge()
+			if v.Status != row.want || !strings.Contains(v.Reason, row.says) {
+				t.Errorf("judged %s (%s, %q), want %s that says %q", v.Status, v.Reason, v.Violations, row.want, row.says)
+			}
+			marked := slices.ContainsFunc(v.Notes, func(n string) bool { return strings.Contains(n, without) })
+			if marked != (row.expect == Harmless) {
+				t.Errorf("notes %q; want one that it is a no-harm scenario: %v", v.Notes, row.expect == Harmless)
 			}
 		})
 	}

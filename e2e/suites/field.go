@@ -68,7 +68,7 @@ func field() []Scenario {
 			Timing: keepalivesLeft,
 		},
 		{
-			Name: "slow-disk-then-hang", Field: []string{"F10"}, Target: Follower, Control: Open, Cluster: onDisks,
+			Name: "slow-disk-then-hang", Field: []string{"F10"}, Target: Follower, Control: Stuck, Cluster: onDisks,
 			Does:  "one member's disk takes 0.5 to 1 s, then hangs, then recovers; it is given up once and taken back once",
 			Steps: slowThenHung(), Timing: leftOnce,
 		},
@@ -94,14 +94,14 @@ func field() []Scenario {
 			Judge: fragmented,
 		},
 		{
-			Name: "attached-member-restarted-50-times", Field: []string{"F13"}, Target: Follower, Control: Open,
+			Name: "attached-member-restarted-50-times", Field: []string{"F13"}, Target: Follower, Control: Suffers,
 			Does: "the member that an application is attached to is killed and started again, 50 times",
 			Steps: []Step{
 				{Text: "kill and start it, 50 times", Mark: Noted, Takes: 50 * time.Second, Wait: 10 * time.Second, Do: restartTarget(50)},
 			},
 		},
 		{
-			Name: "all-gone-for-a-minute", Field: []string{"F13"}, Control: Open, App: longLeases(2 * time.Minute),
+			Name: "all-gone-for-a-minute", Field: []string{"F13"}, Control: Suffers, App: longLeases(2 * time.Minute),
 			Does: "all endpoints are gone for 60 s; afterwards nothing is silent",
 			Steps: []Step{
 				{Text: "lose all members", Mark: Inflicted, Wait: time.Minute, Do: on(first, "client-cut-all")},
@@ -121,20 +121,20 @@ func field() []Scenario {
 			Judge: brokenClaims,
 		},
 		{
-			Name: "many-watchers-members-restarted", Field: []string{"F15"}, Control: Open,
+			Name: "many-watchers-members-restarted", Field: []string{"F15"}, Control: Harmless,
 			Does:   "300 watchers of each application; members are restarted in turn, the last one gets its share back",
 			App:    func(c *app.Config) { c.ManyWatchers, c.Rebalance = 300, 10*time.Second },
 			Steps:  []Step{{Text: "restart every member in turn", Mark: Noted, Takes: restartsTake, Wait: 20 * time.Second, Do: restartAll}},
 			Timing: streamsSpread,
 		},
 		{
-			Name: "herd", Field: []string{"F16"}, Target: Follower, Control: Open, Shim: realetcd.ShimInProcess,
+			Name: "herd", Field: []string{"F16"}, Target: Follower, Control: Suffers, Shim: realetcd.ShimInProcess,
 			Does:  "1,000 more clients watch; one member goes, and the others refuse new calls (ResourceExhausted) for 10 s",
 			Steps: herdSteps(), App: func(c *app.Config) { c.Quiet, c.LeaseTTL = true, 3*refusing },
 			Judge: brokenClaims, Timing: lateClaims,
 		},
 		{
-			Name: "unlock-on-a-cut-member", Field: []string{"F18"}, Target: Follower, Control: Open, Budget: noQuorum,
+			Name: "unlock-on-a-cut-member", Field: []string{"F18"}, Target: Follower, Control: Stuck, Budget: noQuorum,
 			Does: "a lock is taken through a member that then loses its peers, and unlocked at once; a second client gets it",
 			App:  func(c *app.Config) { c.Locks = true },
 			Steps: []Step{

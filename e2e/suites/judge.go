@@ -119,6 +119,8 @@ func (e *Evidence) status(violations []string, ours consistency) (report.Status,
 		return report.Void, fmt.Sprintf("the cluster itself stood still for %v: no client could have kept its leases", shown(still))
 	case e.Scenario.Control == Stuck && e.stuck(control) == "":
 		return report.Void, fmt.Sprintf("the official client was not stuck: lag %v, longest Get %v, no lease lost", shown(control.Lag), shown(control.GetMax))
+	case e.Scenario.Control == Suffers && e.harm(e.Control) == "":
+		return report.Void, fmt.Sprintf("the official client suffered nothing: no call failed or waited for longer than %v, nothing was lost", harmedAfter)
 	case e.unfelt() != "":
 		return report.Void, e.unfelt()
 	default:
@@ -135,6 +137,9 @@ func (v *Verdict) remark(e *Evidence, control consistency) {
 			break
 		}
 		v.note("control: %s", line)
+	}
+	if e.Scenario.Control.NoHarm() && e.harm(e.Control) == "" {
+		v.note("the official client suffered nothing: this is marked as a no-harm scenario")
 	}
 	if control.undecided != "" {
 		v.note("control: %s", control.undecided)

@@ -436,7 +436,7 @@ func TestJudgePassesWhatIsNobodysFault(t *testing.T) {
 				e.Hurts = append(e.Hurts, Hurt{Member: m, What: "client-cut-all", Effect: Silences, From: at(cutAt), To: at(healedAt)})
 			}
 			failing(e, 3100*time.Millisecond, 8100*time.Millisecond)
-			e.Scenario.Control = Open
+			e.Scenario.Control = Harmless
 		}},
 		{"a leader that hands over drops a Put", func(e *Evidence) { e.Ours.Load.Puts[200].Err = refusal(codes.Unknown, "raft proposal dropped") }},
 		{"a leader that hands over drops a transaction", func(e *Evidence) { e.refusedTxn("rpc error: code = Unknown desc = raft proposal dropped") }},
@@ -472,7 +472,7 @@ func TestJudgePassesWhatIsNobodysFault(t *testing.T) {
 			e.locked(8*time.Second, true)
 		}},
 		{"a lease is lost while the cluster stands still", func(e *Evidence) {
-			e.Scenario.Control = Open
+			e.Scenario.Control = Harmless
 			e.silent(4*time.Second, 7500*time.Millisecond, "m1", "m3")
 			e.Ours.Load.Leases[1].ClosedAt = at(7 * time.Second)
 		}},
@@ -532,7 +532,7 @@ func TestJudgePassesWhatIsNobodysFault(t *testing.T) {
 		}},
 		{"the control's reads go back in time", func(e *Evidence) { e.Control.Load.Gets[200].Revision = 1 }},
 		{"nothing is expected of the control", func(e *Evidence) {
-			e.Scenario.Control = Open
+			e.Scenario.Control = Harmless
 			e.Control = e.record("control")
 		}},
 	} {

@@ -25,12 +25,12 @@ const restartsTake = 38 * time.Second
 func operations() []Scenario {
 	scs := []Scenario{
 		{
-			Name: "rolling-restart", Control: Open, Quick: true,
+			Name: "rolling-restart", Control: Harmless, Quick: true,
 			Does:  "every member is stopped and started again, one after the other",
 			Steps: []Step{{Text: "restart every member in turn", Mark: Noted, Takes: restartsTake, Wait: betweenMembers, Do: restartAll}},
 		},
 		{
-			Name: "learner-added-and-promoted", Control: Open,
+			Name: "learner-added-and-promoted", Control: Harmless,
 			Does: "a learner joins, is given to the applications as an endpoint while it still learns, and gets its vote",
 			Steps: []Step{
 				{Text: "add a learner and tell the applications", Mark: Noted, Takes: 5 * time.Second, Wait: 5 * time.Second, Do: addLearner},
@@ -39,7 +39,7 @@ func operations() []Scenario {
 			Judge: learnerUnused,
 		},
 		{
-			Name: "attached-member-removed", Control: Open, Target: Follower,
+			Name: "attached-member-removed", Control: Harmless, Target: Follower,
 			Does: "a member that applications are attached to is removed from the cluster; they go on knowing its address",
 			Steps: []Step{
 				{Text: "remove the member", Mark: Inflicted, Takes: 4 * time.Second, Wait: 8 * time.Second, Do: removeTarget},
@@ -48,7 +48,7 @@ func operations() []Scenario {
 			Timing: leftOnceBad(unreachable.Streams),
 		},
 		{
-			Name: "members-replaced", Control: Open,
+			Name: "members-replaced", Control: Harmless,
 			Does:  "all members are replaced one by one by new ones with new addresses, told by SetEndpoints; a third client follows by AutoSync alone",
 			Steps: []Step{{Text: "replace every member in turn", Mark: Noted, Takes: 17 * time.Second, Wait: betweenMembers, Do: replaceAll}},
 			Judge: brokenClaims, Timing: lateClaims,
@@ -63,7 +63,7 @@ func operations() []Scenario {
 		},
 		shimsOn(1), shimsOn(2),
 		{
-			Name: "upgraded-from-previous-minor", Control: Open, Version: previousMinor, Upgrades: true,
+			Name: "upgraded-from-previous-minor", Control: Harmless, Version: previousMinor, Upgrades: true,
 			Does:  "the members are upgraded one by one from the previous minor version to this one",
 			Steps: []Step{{Text: "upgrade every member in turn", Mark: Noted, Takes: restartsTake, Wait: betweenMembers, Do: upgradeAll}},
 		},

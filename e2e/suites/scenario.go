@@ -23,20 +23,26 @@ const (
 	Leader   Role = "leader"   // the leader
 )
 
-// Expect is what the official client is expected to do.
+// Expect is what the official client is expected to do. A scenario in which it suffers
+// nothing is void, unless it is marked as a no-harm one: Harmless or Unharmed.
 type Expect int
 
 const (
 	// Stuck: its user waits, behind a healthy client, for longer than 2.5 s or
-	// loses a lease. Otherwise the scenario is void.
+	// loses a lease.
 	Stuck Expect = iota
+	// Suffers: its user notices, by a wait, a failed call or a loss; see harm.
+	Suffers
+	// Harmless: its user may notice nothing; ours must lose nothing. That there was a fault
+	// has to show all the same, see unfelt.
+	Harmless
 	// Unharmed: nothing happens to it, and nothing may happen to ours: no stream
 	// is moved.
 	Unharmed
-	// Open: nothing is expected of it; ours must lose nothing. That there was a fault has
-	// to show all the same, see unfelt.
-	Open
 )
+
+// NoHarm says that the scenario shows something even if the official client suffers nothing.
+func (x Expect) NoHarm() bool { return x == Harmless || x == Unharmed }
 
 // Mark says what figures take a step for.
 type Mark int

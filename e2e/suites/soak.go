@@ -20,7 +20,7 @@ import (
 func soak() []Scenario {
 	of := func(name, does string, faults []Fault, cluster func(*realetcd.Config)) Scenario {
 		return Scenario{
-			Name: name, Suite: "soak", Shim: realetcd.ShimSidecar, Control: Open, Endless: true, Does: does, Cluster: cluster,
+			Name: name, Suite: "soak", Shim: realetcd.ShimSidecar, Control: Harmless, Endless: true, Does: does, Cluster: cluster,
 			Steps: []Step{{Text: "random faults, one or two at a time", Mark: Noted, Wait: 5 * time.Second, Do: func(ctx context.Context, st *Stage) error {
 				return st.suffer(ctx, faults, schedule(st.Rand, faults, len(st.Cluster.Members()), st.Duration))
 			}}},

@@ -24,7 +24,7 @@ import (
 func stored() []Scenario {
 	return []Scenario{
 		{
-			Name: "defragmented-online", Suite: "operations", Field: []string{"F9"}, Shim: realetcd.ShimSidecar, Target: Follower, Control: Open, Returns: true,
+			Name: "defragmented-online", Suite: "operations", Field: []string{"F9"}, Shim: realetcd.ShimSidecar, Target: Follower, Control: Suffers, Returns: true,
 			Does:    "a follower with a big store is defragmented under load, which takes it away for more than a second",
 			Cluster: func(c *realetcd.Config) { c.Args = append(c.Args, fmt.Sprintf("--max-txn-ops=%d", keysAtOnce)) },
 			App:     quickReturn,
@@ -36,7 +36,7 @@ func stored() []Scenario {
 			Judge: brokenClaims,
 		},
 		{
-			Name: "quota-full", Suite: "operations", Field: []string{"F30"}, Shim: realetcd.ShimSidecar, Control: Open,
+			Name: "quota-full", Suite: "operations", Field: []string{"F30"}, Shim: realetcd.ShimSidecar, Control: Suffers,
 			Does:    "the quota of the store is used up: no member takes writes, all take reads, nothing moves; then it is freed",
 			Cluster: func(c *realetcd.Config) { c.QuotaBytes = quota },
 			Prepare: freeableStore,
