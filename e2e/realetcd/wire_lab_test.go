@@ -66,11 +66,14 @@ func TestMutationsAreCountedWhereTheyReachPlainMembers(t *testing.T) {
 
 	must(t, m1.Kill())
 	must(t, m1.Start(ctx))
+	must(t, c.Settled(ctx, 200*time.Millisecond)) // a write without a leader would fail
 	write(m1, on1, "killed")
 	again(on1, "begin-m1-7") // a value from before the kill
 	must(t, m2.Restart(ctx, ""))
+	must(t, c.Settled(ctx, 200*time.Millisecond))
 	write(m2, on2, "restarted")
 	must(t, c.Remove(ctx, m3))
+	must(t, c.Settled(ctx, 200*time.Millisecond))
 	arrivedAre(t, c, want)
 
 	// Segments are lost, sent again and out of order, and messages take many of them.
@@ -85,9 +88,11 @@ func TestMutationsAreCountedWhereTheyReachPlainMembers(t *testing.T) {
 	// A member that counts itself for a while counts once.
 	must(t, m1.UseShim(ShimInProcess))
 	must(t, m1.Restart(ctx, ""))
+	must(t, c.Settled(ctx, 200*time.Millisecond))
 	write(m1, on1, "in process")
 	must(t, m1.UseShim(ShimNone))
 	must(t, m1.Restart(ctx, ""))
+	must(t, c.Settled(ctx, 200*time.Millisecond))
 	write(m1, on1, "plain again")
 	arrivedAre(t, c, want)
 }
