@@ -28,6 +28,10 @@
 // adds a pure function of it (Scenario.Judge; Scenario.Timing for claims about time). Lists are
 // registered in [All].
 //
+// Mutations are counted where they reach a server. A count that may be too low passes nothing.
+// What gRPC itself sends again, because a server that stops had not processed it, comes twice and
+// is excused as often as the client's trace tells it.
+//
 // The void rule: a scenario in which the control suffers nothing has shown nothing and counts
 // as failed, unless it is marked as a no-harm one: Unharmed (then ours may move nothing
 // either) or Harmless (then somebody, whoever it is, has to notice something of the fault).
