@@ -3,6 +3,7 @@
 package nethosts
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -16,6 +17,8 @@ const (
 	// captureEvery is how often a capture takes what came. To be woken by each packet would cost
 	// the machine many times as much.
 	captureEvery = 50 * time.Millisecond
+	// hurriedEvery is for the room that anybody may have.
+	hurriedEvery = 5 * time.Millisecond
 	// captureRoom is the kernel's room for what nobody has taken yet, in bytes: seconds of bulk,
 	// for a harness that gets no processor.
 	captureRoom = 64 << 20
@@ -27,6 +30,7 @@ const (
 // payload, and those that open or end a connection.
 type Capture struct {
 	host   *Host
+	every  time.Duration
 	stop   chan struct{}
 	ended  chan struct{}
 	ending sync.Once
@@ -58,6 +62,10 @@ func (h *Host) Capture(port uint16, take func(Segment)) (*Capture, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("nethosts: capture port %d of %s: %w", port, h.name, err)
+	}
+	c.every = captureEvery
+	if room, err := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVBUF); err != nil || room < captureRoom {
+		c.every = hurriedEvery
 	}
 	h.onRemove(c.Close)
 	go c.run()
@@ -93,10 +101,10 @@ func preparePacketSocket(fd, link int, port uint16) error {
 	// Saves the filter a run for each packet that leaves; kernels before 4.20 cannot.
 	_ = unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, captureRoom) != nil {
-		// Not allowed without root on older kernels. Less room will do, or Lost says that it did not.
+		// Not allowed without root: as much as the machine gives to anybody.
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, captureRoom)
 	}
-	const ipv4 = unix.ETH_P_IP>>8 | unix.ETH_P_IP<<8&0xff00 // in network order
+	ipv4 := binary.NativeEndian.Uint16([]byte{unix.ETH_P_IP >> 8, unix.ETH_P_IP & 0xff}) // in network order
 	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: ipv4, Ifindex: link}); err != nil {
 		return fmt.Errorf("bind it to eth0: %w", err)
 	}
@@ -105,7 +113,7 @@ func preparePacketSocket(fd, link int, port uint16) error {
 
 func (c *Capture) run() {
 	defer close(c.ended)
-	tick := time.NewTicker(captureEvery)
+	tick := time.NewTicker(c.every)
 	defer tick.Stop()
 	for {
 		select {
