@@ -42,9 +42,10 @@ func choose(catalog []suites.Scenario, patterns []string) ([]suites.Scenario, er
 }
 
 // fitting lists which scenarios a pattern means. A whole name or suite means nothing
-// else: the name of one scenario may be a part of another's.
+// else, nor does a fault as the table of figures names it: the name of one scenario may be
+// a part of another's.
 func fitting(catalog []suites.Scenario, pattern string) []int {
-	for _, fits := range []func(string, suites.Scenario) bool{isName, isPart} {
+	for _, fits := range []func(string, suites.Scenario) bool{isName, isFault, isPart} {
 		var fit []int
 		for i, sc := range catalog {
 			if fits(pattern, sc) {
@@ -61,6 +62,8 @@ func fitting(catalog []suites.Scenario, pattern string) []int {
 func isName(pattern string, sc suites.Scenario) bool {
 	return pattern == everything || pattern == sc.Name || pattern == sc.Suite || pattern == wholeName(sc)
 }
+
+func isFault(pattern string, sc suites.Scenario) bool { return pattern == sc.Fault }
 
 func isPart(pattern string, sc suites.Scenario) bool {
 	name, _ := path.Match(pattern, sc.Name) // the form is checked already

@@ -199,6 +199,25 @@ func TestPatternsChooseScenarios(t *testing.T) {
 	}
 }
 
+// A row of the table of figures can be played by its name.
+func TestFaultChoosesItsScenarios(t *testing.T) {
+	all := suites.All()
+	for _, sc := range all {
+		if sc.Fault == "" || sc.Fault == sc.Suite {
+			continue
+		}
+		scs, err := choose(all, []string{sc.Fault})
+		if err != nil || !slices.ContainsFunc(scs, func(o suites.Scenario) bool { return o.Name == sc.Name }) {
+			t.Errorf("%q chose %d scenarios (%v); want %s among them", sc.Fault, len(scs), err, sc.Name)
+		}
+		for _, o := range scs {
+			if o.Fault != sc.Fault && o.Suite != sc.Fault && o.Name != sc.Fault {
+				t.Errorf("%q chose %s, whose fault is %q", sc.Fault, o.Name, o.Fault)
+			}
+		}
+	}
+}
+
 func TestNamesOfTheRealCatalogAreUnique(t *testing.T) {
 	var names []string
 	for _, sc := range suites.All() {

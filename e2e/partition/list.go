@@ -63,7 +63,7 @@ func writeList(w io.Writer, scs []suites.Scenario) error {
 		}
 	}
 	_, err := fmt.Fprintln(w, "\n* is quick: played by run without a pattern. o is a no-harm scenario: in all others the\n"+
-		"official client has to suffer, else they fail as void. Times are those of two cores.\n"+
+		"official client has to suffer, else they fail as void. Times are for two cores, rather too long.\n"+
 		"Everything needs Linux with namespaces, ip and nft. A scenario that names an etcd plays that\n"+
 		"one, whatever --etcd and --etcd-version say; all others play the one that you give.")
 	return err
