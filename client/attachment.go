@@ -65,10 +65,20 @@ type Attachment struct {
 type attached struct{ grpc.EmptyDialOption }
 
 // Attach adds the parts to an official configuration, for code that calls
-// clientv3.New itself. It appends to cfg.DialOptions and sets the keepalive
-// where it is unset. One attachment serves one client: close the client first,
-// then the attachment. A configuration is attached to once; for several clients
-// copy it before.
+// clientv3.New itself. It adds to cfg.DialOptions, and sets DialKeepAliveTime to
+// 10 s and DialKeepAliveTimeout to 3 s where they are zero. One attachment serves
+// one client: close the client first, then the attachment. A configuration is
+// attached to once; for several clients copy it before.
+//
+// Every error is a *[ConfigError], and cfg is then as it was, but for the keepalive:
+//
+//   - cfg is nil, or was attached to before.
+//   - Endpoints are none (errors.Is finds clientv3.ErrNoAvailableEndpoints), one is
+//     not host:port, http(s)://host:port or unix(s):path, or some speak TLS and
+//     some do not.
+//   - PermitWithoutStream is set: etcd closes connections that ping without a stream.
+//   - A field of health is out of its range.
+//   - health.Registerer refuses the metrics: most often another client's are there.
 func Attach(cfg *clientv3.Config, health Health) (*Attachment, error) {
 	if cfg == nil {
 		return nil, &ConfigError{Field: "cfg", Value: "nil", Want: "give the configuration that clientv3.New will get"}
@@ -162,8 +172,9 @@ func (a *Attachment) startProbes(cfg *clientv3.Config, secure bool) (err error) 
 	return nil
 }
 
-// Close stops probing and moving. A client that is still open goes on as plain
-// round robin.
+// Close stops probing and moving, and waits for the goroutines: within a second
+// unless OnMove blocks. A client that is still open goes on as plain round robin.
+// It may be called more than once; the error is always nil.
 func (a *Attachment) Close() error {
 	a.once.Do(func() {
 		a.cancel()

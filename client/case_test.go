@@ -51,7 +51,7 @@ func streamMoves(cli *client.Client) int {
 	return n
 }
 
-// F1 at the hardest: every member in turn is cut, and nothing is ever lost.
+// Every member in turn is cut, and nothing is ever lost.
 func TestEveryMemberInTurnIsCutAndReturns(t *testing.T) {
 	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
 		l := startLoad(t, c, cli, 5)
@@ -67,7 +67,7 @@ func TestEveryMemberInTurnIsCutAndReturns(t *testing.T) {
 	})
 }
 
-// Invariant: an election on healthy members moves no stream, and (F19) is not
+// Invariant: an election on healthy members moves no stream, and is not
 // surfaced to a reader as an error.
 func TestElectionsMoveNoStreamAndFailNoRead(t *testing.T) {
 	for _, shim := range []fakeetcd.Shim{fakeetcd.ShimSidecar, fakeetcd.ShimInProcess, fakeetcd.ShimNone} {
@@ -146,7 +146,7 @@ func TestShimsKilledThenAFollowerCutIsStillLeft(t *testing.T) {
 	})
 }
 
-// F17: a lease of 5, 10 or 30 s survives the cut of its member at any phase of
+// A lease of 5, 10 or 30 s survives the cut of its member at any phase of
 // its keepalive: the next one renews it through another, as soon as it is due or
 // the member has been left. (The official client does so once the member ends the
 // stream for want of a leader, 4 s after the cut.)
@@ -227,7 +227,7 @@ func TestStandingKeepaliveIsReopenedOnAHealthyMember(t *testing.T) {
 	}
 }
 
-// F20: a client that follows no reports says so in its log, its snapshot and
+// A client that follows no reports says so in its log, its snapshot and
 // its metric.
 func TestClientWithoutReportsSaysSo(t *testing.T) {
 	var log lockedBuffer
@@ -266,7 +266,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// F21: an idle client is never told too_many_pings: its connections, and those of
+// An idle client is never told too_many_pings: its connections, and those of
 // its probes, stay. A server has had enough at the third ping that is too much, half
 // a minute after the first.
 func TestIdleClientKeepsItsConnections(t *testing.T) {
@@ -296,7 +296,7 @@ func TestIdleClientKeepsItsConnections(t *testing.T) {
 	})
 }
 
-// F25: members that are down when the client is made neither block nor fail New.
+// Members that are down when the client is made neither block nor fail New.
 func TestNewDoesNotWaitForMembers(t *testing.T) {
 	for down := 1; down <= 3; down++ {
 		t.Run(fmt.Sprint(down), func(t *testing.T) {
@@ -344,7 +344,7 @@ func TestNewDoesNotWaitForMembers(t *testing.T) {
 	}
 }
 
-// F26: the Put reached the member and its answer was cut off, then the member is
+// The Put reached the member and its answer was cut off, then the member is
 // given up. It is never sent again; its outcome is unknown.
 func TestPutWithoutAnAnswerIsOfUnknownOutcomeAndSentOnce(t *testing.T) {
 	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
@@ -401,7 +401,7 @@ func TestPutWithoutAnAnswerIsOfUnknownOutcomeAndSentOnce(t *testing.T) {
 	})
 }
 
-// F33: a deadline on a member under suspicion says which, why and since when.
+// A deadline on a member under suspicion says which, why and since when.
 func TestDeadlineNamesTheMemberAndTheReason(t *testing.T) {
 	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar, Election: -1}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
 		for _, m := range c.Members() {

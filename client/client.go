@@ -12,7 +12,10 @@ type Client struct {
 
 // New makes a client. Like clientv3.New it does not wait for a connection: a
 // member that is down, or all of them, does not fail it, and the first call
-// waits for its own context. Errors in the configuration are [ConfigError].
+// waits for its own context. With Username and Password clientv3 logs in before
+// it returns: New then waits for a member, as long as DialTimeout, or for ever.
+//
+// What [Attach] refuses is a *[ConfigError]; other errors are those of clientv3.New.
 func New(cfg Config) (*Client, error) {
 	att, err := Attach(&cfg.Config, cfg.Health)
 	if err != nil {
@@ -29,10 +32,13 @@ func New(cfg Config) (*Client, error) {
 	return &Client{Client: cli, attachment: att}, nil
 }
 
-// Health returns what is known of every endpoint now.
+// Health returns what is known of every endpoint now. It may have no endpoints
+// for a moment after New, until the prober has taken them up.
 func (c *Client) Health() *Snapshot { return c.attachment.Health() }
 
-// Close ends the client, its streams, its probes and every goroutine.
+// Close ends the client, its streams, its probes and every goroutine, within a
+// second unless OnMove blocks. The error is that of the official client's Close:
+// nil, and context.Canceled when it was closed before.
 func (c *Client) Close() error {
 	err := c.Client.Close()
 	c.attachment.Close()

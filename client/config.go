@@ -18,7 +18,7 @@ type Config struct {
 // Health configures detection and moving. The zero value is right for a
 // cluster with etcd's default election timeout; every duration left at zero
 // takes its default, and the defaults marked (scaled) grow with ElectionTimeout
-// where that is longer than one second.
+// where that is longer than one second. Ranges are checked by [Attach].
 type Health struct {
 	// ShimAddress gives the address (host:port) of the shim beside the etcd
 	// endpoint at address, or "" for none. Default: the same host, port 2378.
@@ -29,37 +29,47 @@ type Health struct {
 	// Poll is how often a member's report is asked for, besides being pushed.
 	// It bounds how long an unreachable or frozen member goes unnoticed.
 	// Default 500 ms (scaled). Less finds it sooner and costs more requests. A
-	// shim with many followers may ask for up to 10 s.
+	// shim with many followers may ask for up to 10 s. Allowed: 10 ms to 1 h.
 	Poll time.Duration
 
 	// Hold is how long a member must stay suspect, while another one proves
 	// its quorum, before its streams and mutations are moved. Default 300 ms
-	// (scaled). Less moves sooner, and moves on a passing loss too.
+	// (scaled). Less moves sooner, and moves on a passing loss too. Allowed: 1 ms
+	// to 1 h.
 	Hold time.Duration
 
-	// ElectionTimeout is the servers' --election-timeout. Default 1 s.
+	// ElectionTimeout is the servers' --election-timeout. Default 1 s. Allowed: 10 ms
+	// to 1 h.
 	ElectionTimeout time.Duration
 
 	// KeepaliveOverdue is how long a lease keepalive may stay unanswered
-	// before its stream is opened again. Default 800 ms (scaled).
+	// before its stream is opened again. Default 800 ms (scaled). Allowed: 10 ms
+	// to 1 h. Less saves shorter leases, and opens streams for answers that are
+	// only slow.
 	KeepaliveOverdue time.Duration
 
 	// MoveSpread is the time over which watches leave an unhealthy member, so
-	// that many clients do not arrive elsewhere at once. Default 100 ms. With
+	// that many clients do not arrive elsewhere at once. Default 100 ms. Allowed:
+	// up to 1 h; 1 ns is no spread. With
 	// passwords each stream is a login, some 50 ms of a member's CPU: thousands of
 	// such clients should take seconds.
 	MoveSpread time.Duration
 
 	// Rebalance is the time over which streams drift back to a member that
-	// returned. Default 60 s; negative: they stay where they are.
+	// returned. Default 60 s; negative: they stay where they are. Any length.
 	Rebalance time.Duration
 
 	// Logger gets one line for each change of a verdict and each group of
 	// moves. Default slog.Default().
 	Logger *slog.Logger
 
-	// Registerer, if set, gets the metrics quorumwise_client_*. Give each client
-	// of a process its own labels (prometheus.WrapRegistererWith).
+	// Registerer, if set, gets these metrics until Close. Give each client of a
+	// process its own labels (prometheus.WrapRegistererWith).
+	//
+	//   - quorumwise_client_endpoint_grade{endpoint, grade, source}: 1 for the present grade
+	//   - quorumwise_client_moves_total{class, reason}: see [MoveKind]
+	//   - quorumwise_client_endpoints_without_reports: endpoints that have no shim
+	//   - quorumwise_client_fail_open: 1 while [Snapshot].FailOpen
 	Registerer prometheus.Registerer
 
 	// OnMove, if set, is told of every call and stream that is moved, from the
@@ -70,11 +80,11 @@ type Health struct {
 
 // Move is one call or stream that was ended so that it goes elsewhere.
 type Move struct {
-	At       time.Time
-	Method   string // full gRPC method
-	Class    string // read, mutation, watch, lease, stream
-	Endpoint string // what was left
-	Reason   string // why: that of a verdict, or one of the Reason constants
+	At       time.Time // when it was ended
+	Method   string    // full gRPC method
+	Class    string    // read, mutation, watch, lease, stream
+	Endpoint string    // what was left
+	Reason   string    // why: that of a verdict (see [EndpointHealth]), or one of the Reason constants
 }
 
 // Reasons of moves that no verdict stands behind.

@@ -36,7 +36,7 @@ func TestBadSettingsAreRefusedByName(t *testing.T) {
 		"Health.Hold":             {Health: Health{Hold: -time.Second}},
 		"Health.ElectionTimeout":  {Health: Health{ElectionTimeout: time.Millisecond}},
 		"Health.KeepaliveOverdue": {Health: Health{KeepaliveOverdue: time.Microsecond}},
-		"PermitWithoutStream":     {Config: clientv3.Config{PermitWithoutStream: true}}, // F21
+		"PermitWithoutStream":     {Config: clientv3.Config{PermitWithoutStream: true}},
 	} {
 		cfg.Endpoints = []string{"localhost:2379"}
 		_, err := New(cfg)
@@ -50,7 +50,7 @@ func TestBadSettingsAreRefusedByName(t *testing.T) {
 	}
 }
 
-// F17: a TTL that detection cannot save is warned about, with the numbers, once.
+// A TTL that detection cannot save is warned about, with the numbers, once.
 func TestShortTTLIsWarnedAboutOnceWithTheNumbers(t *testing.T) {
 	var log bytes.Buffer
 	w := &ttlWarner{logger: slog.New(slog.NewTextHandler(&log, nil))}

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumwise/quorumwise/e2e/fakeetcd"
 )
 
-// F16: many clients are on one member, which goes, and the others have too much
+// Many clients are on one member, which goes, and the others have too much
 // to do for 10 s. They come back spread over time and over both, ask less often
 // the longer it lasts, and miss nothing. (The case has 1,000 clients: with them
 // the test holds too, and takes twelve times as long.)

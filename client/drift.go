@@ -64,7 +64,7 @@ func (d *drifter) moment(now time.Time) time.Time {
 
 // replan drops the plans that make no sense any more: the target was given up,
 // or has its share by now. Where it is the stream that is gone, because the
-// member that it was on was given up in its turn (F15), others go in its place.
+// member that it was on was given up in its turn, others go in its place.
 func (d *drifter) replan(v view) {
 	if len(d.planned) == 0 {
 		return

@@ -96,7 +96,7 @@ func TestDriftIsDroppedWhenItsTargetFailsAgain(t *testing.T) {
 	}
 }
 
-// F15: the restart of the next member may be that of the leader. What drifts
+// The restart of the next member may be that of the leader. What drifts
 // then waits for the end of the election, and goes as slowly after it.
 func TestElectionDoesNotEndTheDrift(t *testing.T) {
 	for _, grades := range [][3]prober.Grade{{suspect, suspect, suspect}, {suspect, suspect, healthy}, {suspect, healthy, healthy}, {healthy, healthy, suspect}} {
@@ -171,7 +171,7 @@ func TestMembersThatReturnTogetherGetAShareEach(t *testing.T) {
 	}
 }
 
-// F15: in a rolling restart the streams that were to come go with the next member
+// In a rolling restart the streams that were to come go with the next member
 // that stops. Others come in their place, and no more than the share.
 func TestStreamsThatWereToComeAndWentAreReplaced(t *testing.T) {
 	s := newScene(t)

@@ -16,9 +16,11 @@ const shimPort = "2378"
 // ConfigError is a configuration that New or Attach refuses.
 type ConfigError struct {
 	Field string // as in the configuration, for example "Endpoints[1]"
-	Value string
+	Value string // as it was given, for people
 	Want  string // what is allowed, and the way out
-	Err   error  // the condition, if there is a sentinel for it
+	// Err is clientv3.ErrNoAvailableEndpoints where Endpoints is empty, the
+	// registerer's error where Health.Registerer refuses the metrics, else nil.
+	Err error
 }
 
 // Error implements error.

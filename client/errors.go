@@ -22,9 +22,9 @@ import (
 type MovedError struct {
 	Endpoint string        // address of the endpoint that was left
 	Member   membership.ID // 0: not known
-	Reason   string        // why it was left, such as "no-quorum"
+	Reason   string        // why it was left, as in [Move]
 	Since    time.Time     // since when that held
-	After    time.Duration // how long it had held when the call was ended
+	After    time.Duration // how long it had held when the call was ended; 0: not measured
 	Method   string        // full gRPC method
 	Sent     bool          // the request may have reached the member
 	Mutation bool          // the call changes the store, membership or users
@@ -66,16 +66,16 @@ func IsOutcomeUnknown(err error) bool {
 // to say about its member, or no member to send it to. errors.Is finds
 // context.DeadlineExceeded in it.
 type CallError struct {
-	Method   string
+	Method   string        // full gRPC method
 	Endpoint string        // "": the call found no endpoint to go to
 	Member   membership.ID // 0: not known
-	Grade    string        // of the endpoint; "" without one
-	Reason   string
-	Since    time.Time
-	After    time.Duration // how long the reason had held
+	Grade    string        // of the endpoint: suspect, unhealthy, parked; "" without one
+	Reason   string        // of that grade, as in [EndpointHealth]; "" without an endpoint
+	Since    time.Time     // when the endpoint got that grade; zero without one
+	After    time.Duration // how long it had had it when the call ended
 	Sent     bool          // the request may have reached the member
 	Others   string        // without an endpoint: every endpoint and why it did not serve
-	Err      error
+	Err      error         // context.DeadlineExceeded
 }
 
 // Error implements error.

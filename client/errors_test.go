@@ -56,7 +56,7 @@ func TestOnlyASentMutationIsOfUnknownOutcomeAndNeverUnavailable(t *testing.T) {
 	}
 }
 
-// F33: a deadline says who, what, why and since when, and stays a deadline.
+// A deadline says who, what, why and since when, and stays a deadline.
 func TestCallErrorIsADeadlineWithAReason(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), -1)
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 	"github.com/quorumwise/quorumwise/e2e/fakeetcd"
 )
 
-// F1, F12: whatever cuts a member off, reads are answered elsewhere, streams
+// Whatever cuts a member off, reads are answered elsewhere, streams
 // move, the lease lives, and nothing is sent twice. The fake elects a leader 1.5
 // s after it lost the old one; what a leader's loss costs beyond that is ours.
 func TestMemberIsLeftInsideTheBudget(t *testing.T) {
@@ -29,9 +29,9 @@ func TestMemberIsLeftInsideTheBudget(t *testing.T) {
 		{"follower cut, no shim", (*fakeetcd.Member).CutPeers, (*fakeetcd.Member).Heal, 1, fakeetcd.ShimNone, false, budget{2 * time.Second, 2 * time.Second, 2 * time.Second}},
 		{"follower frozen", (*fakeetcd.Member).Freeze, (*fakeetcd.Member).Thaw, 1, fakeetcd.ShimSidecar, true, budget{pathBudget, pathBudget, pathBudget}},
 		{"follower frozen, no shim", (*fakeetcd.Member).Freeze, (*fakeetcd.Member).Thaw, 1, fakeetcd.ShimNone, true, budget{2 * time.Second, 2 * time.Second, 2 * time.Second}},
-		{"client cut from a follower", (*fakeetcd.Member).CutClient, (*fakeetcd.Member).HealClient, 1, fakeetcd.ShimSidecar, true, budget{pathBudget, pathBudget, pathBudget}}, // F6
+		{"client cut from a follower", (*fakeetcd.Member).CutClient, (*fakeetcd.Member).HealClient, 1, fakeetcd.ShimSidecar, true, budget{pathBudget, pathBudget, pathBudget}},
 		{"leader cut, sidecar", (*fakeetcd.Member).CutPeers, (*fakeetcd.Member).Heal, 0, fakeetcd.ShimSidecar, false, budget{election + moveBudget, election + 2*time.Second + moveBudget, election + moveBudget}},
-		{"leader's disk stalls", (*fakeetcd.Member).StallDisk, (*fakeetcd.Member).Heal, 0, fakeetcd.ShimSidecar, false, budget{election + moveBudget, election + 2*time.Second + moveBudget, election + moveBudget}}, // F7, F8
+		{"leader's disk stalls", (*fakeetcd.Member).StallDisk, (*fakeetcd.Member).Heal, 0, fakeetcd.ShimSidecar, false, budget{election + moveBudget, election + 2*time.Second + moveBudget, election + moveBudget}},
 		{"leader frozen", (*fakeetcd.Member).Freeze, (*fakeetcd.Member).Thaw, 0, fakeetcd.ShimSidecar, true, budget{election + pathBudget, election + 2*time.Second + pathBudget, election + pathBudget}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 )
 
 // gRPC closes the connection of an endpoint that left the set gracefully: what
-// is in flight there stays unless it is moved (F12).
+// is in flight there stays unless it is moved.
 func TestStreamsLeaveAnEndpointThatWasTakenOut(t *testing.T) {
 	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{Rebalance: -1}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
 		var watches []clientv3.WatchChan

@@ -64,7 +64,7 @@ func closed(alive <-chan *clientv3.LeaseKeepAliveResponse) bool {
 	}
 }
 
-// F27: the token was invalidated, and nothing but streams uses it when they
+// The token was invalidated, and nothing but streams uses it when they
 // move. They end up with a fresh one, and no member is held responsible.
 func TestMovedStreamsGetAFreshToken(t *testing.T) {
 	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar, User: "root", Password: "pw"}, options{Rebalance: -1}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
@@ -181,7 +181,7 @@ func TestMemberThatSaysNoLeaderGetsNoMoreCalls(t *testing.T) {
 	})
 }
 
-// F11: all members are slow together. A stream that is opened again before its
+// All members are slow together. A stream that is opened again before its
 // answer can come never gets one.
 func TestLeaseSurvivesASlowCluster(t *testing.T) {
 	for _, tt := range []struct {

@@ -37,7 +37,7 @@ type leaseStream struct {
 	// slow is how long answers take, at their slowest of late; tries is how often
 	// the stream was opened again since the last answer. Both make the next
 	// opening later: in a cluster that is slow as a whole, a stream that is
-	// replaced before its answer can come never gets one (F11).
+	// replaced before its answer can come never gets one.
 	slow  time.Duration
 	tries int
 }

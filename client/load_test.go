@@ -170,7 +170,7 @@ func startLoad(t *testing.T, c *fakeetcd.Cluster, cli *client.Client, ttl int64)
 	for i := range l.gets {
 		timeout := 5 * time.Second
 		if i == 0 {
-			timeout = time.Hour // practically none (F1)
+			timeout = time.Hour // practically none
 		}
 		l.spawn(func() { l.get(ctx, i, timeout) })
 	}

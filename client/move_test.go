@@ -232,7 +232,7 @@ func TestUnansweredKeepaliveReopensItsStreamOnAHealthyMember(t *testing.T) {
 	}
 }
 
-// F11: patience follows the slowest answer of late, and doubles while there is
+// Patience follows the slowest answer of late, and doubles while there is
 // none. A keepalive that a lost leader may have is not waited for.
 func TestPatienceWithKeepalives(t *testing.T) {
 	for _, tt := range []struct {

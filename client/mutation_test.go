@@ -14,7 +14,7 @@ import (
 	"github.com/quorumwise/quorumwise/e2e/fakeetcd"
 )
 
-// F26: by whichever way of clientv3 a mutation goes, the caller finds the
+// By whichever way of clientv3 a mutation goes, the caller finds the
 // MovedError in what comes back, and the servers saw it once. LeaseGrant and
 // LeaseRevoke are of the kind that clientv3 repeats by itself when it may.
 func TestEveryKindOfMutationIsSentOnceAndItsOutcomeUnknown(t *testing.T) {

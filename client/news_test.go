@@ -7,7 +7,7 @@ import (
 	"github.com/quorumwise/quorumwise/prober"
 )
 
-// F31: the reason why a slow member is out of use changes many times a second, for
+// The reason why a slow member is out of use changes many times a second, for
 // each of a process's clients.
 func TestReasonThatChangesWakesNobody(t *testing.T) {
 	a := &Attachment{hub: picker.NewHub(), wake: make(chan struct{}, 1), vanished: make(vanished)}

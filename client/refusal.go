@@ -110,7 +110,7 @@ func (s *watchStream) resume(err error) error {
 		}
 	case s.refused:
 		// The watch that was refused may still be on its way out of clientv3's state
-		// (F13). Should the stream end for good now, clientv3 would wait for it for
+		// Should the stream end for good now, clientv3 would wait for it for
 		// ever, all watches of the stream with it, and Close. Opened again, the stream
 		// fails by itself if it has to.
 	default:

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumwise/quorumwise/e2e/fakeetcd"
 )
 
-// F15: many watchers, each with a stream of its own, and the members restarted in
+// Many watchers, each with a stream of its own, and the members restarted in
 // turn. Left to itself the last one restarted would stay empty.
 func TestLastMemberRestartedGetsItsShareOfTheWatchesBack(t *testing.T) {
 	const watchers, rebalance = 150, 10 * time.Second

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumwise/quorumwise/e2e/fakeetcd"
 )
 
-// F13: an answer that creates a watch and cancels it, and at once the end of the
+// An answer that creates a watch and cancels it, and at once the end of the
 // whole stream. clientv3 then waits for itself for ever: the other watches of
 // the stream fall silent, every later one with them, and Close.
 func TestWatchRefusedWithItsStreamSilencesNoOther(t *testing.T) {
@@ -60,7 +60,7 @@ func TestWatchRefusedWithItsStreamSilencesNoOther(t *testing.T) {
 	}
 }
 
-// F13: as above, and what ends the stream is what clientv3 gives a watch up for
+// As above, and what ends the stream is what clientv3 gives a watch up for
 // that requires a leader. There is one endpoint, so that none is better.
 func TestWatchRefusedWithItsStreamForWantOfALeaderIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -126,7 +126,7 @@ func (s *seen) complete(t *testing.T, name any, written []int64) {
 	}
 }
 
-// F13: the member with the most streams restarts 50 times.
+// The member with the most streams restarts 50 times.
 func TestFiftyRestartsOfTheAttachedMemberLoseNothing(t *testing.T) {
 	for _, shim := range []fakeetcd.Shim{fakeetcd.ShimSidecar, fakeetcd.ShimNone} {
 		inBubble(t, fakeetcd.Options{Shim: shim}, options{Rebalance: time.Second}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
@@ -151,7 +151,7 @@ func TestFiftyRestartsOfTheAttachedMemberLoseNothing(t *testing.T) {
 	}
 }
 
-// F13: all endpoints are gone for a minute. Nothing is silent once they are back.
+// All endpoints are gone for a minute. Nothing is silent once they are back.
 func TestNothingIsSilentAfterAMinuteWithoutEndpoints(t *testing.T) {
 	for name, fault := range map[string]struct{ gone, back func(*fakeetcd.Member) }{
 		"cut off": {(*fakeetcd.Member).CutClient, (*fakeetcd.Member).HealClient},

@@ -25,7 +25,7 @@ func (h history) follow(cli *client.Client, d time.Duration) {
 	}
 }
 
-// F10: one member's disk takes 0.5 to 1 s, then hangs altogether, then recovers.
+// One member's disk takes 0.5 to 1 s, then hangs altogether, then recovers.
 // The member is left once and comes back once.
 func TestMemberThatIsSlowAndThenHangsIsLeftOnce(t *testing.T) {
 	for _, shim := range []fakeetcd.Shim{fakeetcd.ShimSidecar, fakeetcd.ShimNone} {
@@ -65,7 +65,7 @@ func TestMemberThatIsSlowAndThenHangsIsLeftOnce(t *testing.T) {
 	}
 }
 
-// F11: all members slow down together. None is left for another that is as slow,
+// All members slow down together. None is left for another that is as slow,
 // and no stream moves.
 func TestMembersThatAreSlowTogetherAreNotLeft(t *testing.T) {
 	slowers := map[string]func(*fakeetcd.Cluster, time.Duration){

@@ -16,26 +16,28 @@ import (
 
 // EndpointHealth is what is known of one endpoint.
 type EndpointHealth struct {
-	Address   string        // as gRPC dials it
-	Grade     string        // healthy, unknown, suspect, unhealthy, parked
-	Reason    string        // why, in one word or two; "" when healthy by a shim's report
-	Evidence  string        // the newest evidence, a line for people
-	Since     time.Time     // since when the grade holds
-	Source    string        // where the verdict comes from: shim, in-process, stock, none
-	Cluster   membership.ID // 0: not known
-	Member    membership.ID // 0: not known
-	Leader    membership.ID // whom the member names; 0: nobody, or not known
-	Term      uint64
+	Address string // as gRPC dials it
+	Grade   string // healthy, unknown, suspect, unhealthy, parked: see prober.Grade
+	// Reason is why: one of the Reason constants of package prober or a shim's own
+	// word, mostly one of package healthsvc; "" when healthy by a shim's report.
+	Reason    string
+	Evidence  string         // the newest evidence, a line for people
+	Since     time.Time      // since when the grade holds
+	Source    string         // where the verdict comes from: shim, in-process, stock, none
+	Cluster   membership.ID  // 0: not known
+	Member    membership.ID  // 0: not known
+	Leader    membership.ID  // whom the member names; 0: nobody, or not known
+	Term      uint64         // raft term as the member tells it; 0: not known
 	Connected bool           // the main connection to it is ready
 	InFlight  map[string]int // calls and streams by class: read, mutation, watch, lease, stream
 }
 
 // Snapshot is the health of all endpoints at one moment. It never changes.
 type Snapshot struct {
-	At        time.Time
-	Endpoints []EndpointHealth
-	Leader    membership.ID // named at the highest term; 0: not known
-	Term      uint64
+	At        time.Time        // when Health was called
+	Endpoints []EndpointHealth // in the order of the configuration, or of SetEndpoints
+	Leader    membership.ID    // named at the highest term; 0: not known
+	Term      uint64           // that term; 0: not known
 	// FailOpen: no endpoint is healthy or unknown, so the best connected ones are used all the same.
 	FailOpen bool
 	// NoReports: no endpoint has a shim, beside it or in process; the client
@@ -45,8 +47,11 @@ type Snapshot struct {
 	Moves map[MoveKind]int
 }
 
-// MoveKind is what was moved and why.
-type MoveKind struct{ Class, Reason string }
+// MoveKind is what was moved and why, in the words of [Move].
+type MoveKind struct {
+	Class  string // read, mutation, watch, lease, stream
+	Reason string // of a verdict, or one of the Reason constants
+}
 
 // Endpoint returns the health of one endpoint.
 func (s *Snapshot) Endpoint(address string) (EndpointHealth, bool) {
@@ -58,7 +63,9 @@ func (s *Snapshot) Endpoint(address string) (EndpointHealth, bool) {
 	return EndpointHealth{}, false
 }
 
-// Health returns what is known of every endpoint now.
+// Health returns what is known of every endpoint now. It may have no endpoints
+// for a moment after Attach. After Close it keeps the last grades, with nothing
+// connected or in flight.
 func (a *Attachment) Health() *Snapshot {
 	now := time.Now()
 	verdicts := a.prober.Snapshot()

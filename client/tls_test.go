@@ -74,7 +74,7 @@ func (a *authority) client() *tls.Config {
 	return &tls.Config{RootCAs: roots}
 }
 
-// F22: each member's certificate bears its own name only. The server name is
+// Each member's certificate bears its own name only. The server name is
 // that of each endpoint, for the user's calls and for probes, with a shim beside
 // etcd, in it, and without.
 func TestEachMemberIsCheckedByItsOwnName(t *testing.T) {

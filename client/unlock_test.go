@@ -11,7 +11,7 @@ import (
 	"github.com/quorumwise/quorumwise/e2e/fakeetcd"
 )
 
-// F18: a lock is held, a member is cut off its peers, and the lock is given back,
+// A lock is held, a member is cut off its peers, and the lock is given back,
 // maybe through that member. Its holder knows what became of it or that he does
 // not know, and another client gets the lock no later than the lease ends.
 func TestLockGivenBackThroughACutMemberIsFreeByTheEndOfItsLease(t *testing.T) {
