@@ -53,7 +53,7 @@ func check(ctx context.Context, heard *hearing) outcome {
 		return outcome{result: resultBroken}
 	case ctx.Err() != nil, code == codes.DeadlineExceeded, code == codes.Canceled:
 		return outcome{result: resultSilent}
-	default: // no such service, no permission, too many requests: the path and the process live (F27)
+	default: // no such service, no permission, too many requests: the path and the process live
 		return outcome{result: resultAnswered, answer: answerOK}
 	}
 }
@@ -71,7 +71,7 @@ func proofResult(ctx context.Context, err error, answered bool) result {
 		return resultSilent
 	case code == codes.Unauthenticated, code == codes.PermissionDenied:
 		// Not etcd's own words, which count as a proof because they come after consensus; but an
-		// endpoint whose every proof is refused must be able to return (F27).
+		// endpoint whose every proof is refused must be able to return.
 		return resultAnswered
 	case code == codes.ResourceExhausted:
 		return resultRefused

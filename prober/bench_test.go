@@ -8,7 +8,7 @@ import (
 )
 
 // BenchmarkTurn is what one prober of five endpoints pays for one change at any of them: the
-// cost that 2,000 probers of a process pay each (F31). At steady state nobody pays it.
+// cost that 2,000 probers of a process pay each. At steady state nobody pays it.
 func BenchmarkTurn(b *testing.B) {
 	j, now := newJudge(scaled(Config{})), time.Unix(1000, 0)
 	var seen []sight

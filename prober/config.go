@@ -8,7 +8,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Config configures a Prober. The zero value works.
+// Config configures a Prober. The zero value works. Durations may be 0, the default, to 1 h; the
+// defaults marked (scaled), and all inner times, grow with an ElectionTimeout above 1 s.
 type Config struct {
 	// Credentials of the connections to etcd and to the shims. Default: plain text.
 	// There is no falling back from TLS to plain text.
@@ -20,17 +21,16 @@ type Config struct {
 	ShareKey any
 
 	// Poll is the longest time between two checks of an endpoint that has a shim, unless
-	// the shim asks for more. Default 500 ms. More costs speed against silent cuts, less costs
+	// the shim asks for more. Default 500 ms (scaled). More costs speed against silent cuts, less costs
 	// calls.
 	Poll time.Duration
 	// Timeout is the least time that a check may take; the deadline follows the measured round
-	// trip above it. Default 150 ms. Less costs false suspicions.
+	// trip above it. Default 150 ms (scaled). Less costs false suspicions.
 	Timeout time.Duration
 	// Hold is how long bad evidence must last, in comparison, until an endpoint is Unhealthy.
-	// Default 300 ms. Less moves streams for a lost message, more leaves them waiting.
+	// Default 300 ms (scaled). Less moves streams for a lost message, more leaves them waiting.
 	Hold time.Duration
-	// ElectionTimeout is that of the cluster. Default 1 s. Where it is longer, all defaults
-	// and all inner times grow with it.
+	// ElectionTimeout is that of the cluster. Default 1 s; a shorter one counts as 1 s.
 	ElectionTimeout time.Duration
 
 	// Logger gets one line per change of a grade. Default: slog.Default().

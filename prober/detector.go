@@ -13,7 +13,7 @@ type detector struct {
 	expire time.Duration // silence after which a report no longer stands
 	last   condition
 	// doubt is the newest bad word on quorum that only a proof begun later disproves while no
-	// report is followed: etcd's own SERVING, or a connection that works, does not (F2).
+	// report is followed: etcd's own SERVING, or a connection that works, does not.
 	doubt time.Time
 	// told is set when the doubt was a shim's, which is no longer heard.
 	told bool

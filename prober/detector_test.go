@@ -194,7 +194,7 @@ func TestDetectorTakesTheLeaderOfTheHighestTerm(t *testing.T) {
 		why          string
 	}{
 		{2, 8, 2, "the report is at a higher term"},
-		{1, 6, 3, "the report is at a term that is over (F5)"},
+		{1, 6, 3, "the report is at a term that is over"},
 		{0, 8, 0, "at the higher term nobody leads yet"},
 	} {
 		ev.shim.news.Identity = healthsvc.Identity{Leader: c.leader, Term: c.term}

@@ -64,5 +64,5 @@
 //
 // Times are for clusters with an election timeout of up to 1 s, and scale with
 // Config.ElectionTimeout beyond that. ProofAge, RoundTrip and Evidence of a
-// Verdict are as of its last change, or at most 10 s old.
+// Verdict are as of its last change, or at most 20 s old.
 package prober

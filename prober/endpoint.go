@@ -8,6 +8,7 @@ type Endpoint struct {
 	// ServerName is the authority of the connections, and the name that the
 	// certificate has to bear. Empty: the address's own.
 	ServerName string
-	// Shim is the address of the shim beside the member; empty: none.
+	// Shim is the address of the shim beside the member; empty: none is beside it. A shim in
+	// etcd's own process is found at Address either way.
 	Shim string
 }

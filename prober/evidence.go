@@ -52,7 +52,7 @@ type answer int
 
 const (
 	answerNone       answer = iota // never any
-	answerOK                       // it answers; a refusal for want of permission, or of the service, is an answer too (F27)
+	answerOK                       // it answers; a refusal for want of permission, or of the service, is an answer too
 	answerNoLeader                 // it knows of no leader
 	answerNotServing               // its own health service says so, or it is stopping
 	answerLearner                  // it refuses as learners do

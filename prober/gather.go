@@ -165,7 +165,7 @@ func (g *gather) tried() { g.ev.proof.refused, g.ev.proof.waived = time.Time{}, 
 
 // refusedProof files a proof that was turned away. That proves nothing of a quorum; but an
 // endpoint that turns away all proofs, while its path lives and nothing else is known against
-// it, must be able to return (F27). It waits for as long as any does, and is then what it
+// it, must be able to return. It waits for as long as any does, and is then what it
 // would be had it never been condemned. For others it is no witness.
 func (g *gather) refusedProof(c *call, now time.Time) {
 	p := &g.ev.proof
@@ -321,7 +321,7 @@ func (g *gather) prove(now time.Time, out []order) []order {
 
 // proofDeadline follows the round trips of proofs. Before there are any it follows those that
 // the shim measured; with neither, how far the members are from each other is not known yet.
-// A condemned endpoint returns by being as quick as it was when it failed (F10).
+// A condemned endpoint returns by being as quick as it was when it failed.
 func (g *gather) proofDeadline(now time.Time) time.Duration {
 	switch {
 	case g.condemned(now) && g.failedIn > 0:
@@ -492,7 +492,7 @@ func (g *gather) proved(c *call, o outcome, now time.Time) {
 
 // slowest is the longest that a late proof may take and still end a suspicion. All members may
 // be slow together, and proofs are ended at some point: one that is answered just before is no
-// better than the others, and reads that were sent to it again and again would never end (F11).
+// better than the others, and reads that were sent to it again and again would never end.
 func (g *gather) slowest() time.Duration { return g.t.hard / 2 }
 
 // condemned reports whether somebody holds the endpoint condemned, and has not done so for so

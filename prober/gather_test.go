@@ -218,7 +218,7 @@ func (p *prover) call(what do, takes time.Duration, o outcome) {
 
 func (p *prover) prove(takes time.Duration, r result) { p.call(doProve, takes, outcome{result: r}) }
 
-// An endpoint that was condemned for slow proofs returns by quick ones (F10). Condemned once more,
+// An endpoint that was condemned for slow proofs returns by quick ones. Condemned once more,
 // for another reason and when it is farther away, it must not be held to that deadline.
 func TestGatherEndsTheDeadlineOfACondemnationWithIt(t *testing.T) {
 	p := newProver()

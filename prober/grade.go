@@ -1,6 +1,7 @@
 package prober
 
-// Grade says how far an endpoint can be trusted.
+// Grade says how far an endpoint can be trusted. Package picker has grades of the same five
+// names, which say what calls do about each; the two are distinct types of distinct packages.
 type Grade int
 
 const (
@@ -22,7 +23,7 @@ const (
 	Parked
 )
 
-// String returns the grade in lower case.
+// String returns unknown, healthy, suspect, unhealthy or parked, for any other value invalid.
 func (g Grade) String() string {
 	switch g {
 	case Unknown:

@@ -360,7 +360,7 @@ func deniesQuorum(reason string) bool {
 // quick reports whether a witness that has no shim is quick enough to be one: it takes half as
 // long at most as we end our proofs after, or as those of the bad member take that complete, or
 // have been waited for. Members that are slow alike, a little more and a little less than some
-// deadline, are no better than each other (F11).
+// deadline, are no better than each other.
 func (j *judge) quick(w, c *condition, now time.Time) bool {
 	if c.kind != kindQuorum || w.source != SourceStock {
 		return true
@@ -442,7 +442,7 @@ func (j *judge) release(st *standing, now time.Time) {
 
 // mayReturn reports whether a condemned endpoint whose evidence is good is readmitted.
 // A shim's SERVING suffices, since it has waited itself; without one, or where it did not see
-// what we saw (F10), proofs have to complete (F2, F4), or all to be turned away for long. One that
+// what we saw, proofs have to complete, or all to be turned away for long. One that
 // flaps waits longer each time, unless it is needed.
 func (j *judge) mayReturn(st *standing, s sight, rest []sight, now time.Time, r *ruling) bool {
 	reported := s.c.source != SourceStock

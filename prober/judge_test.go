@@ -452,7 +452,7 @@ func TestJudgeReadmitsShimAtOnceAndStockAfterProofs(t *testing.T) {
 			continue
 		}
 		c.run(5*time.Second, "a")
-		c.want("a:unhealthy b:healthy", "no proof has completed (F2)")
+		c.want("a:unhealthy b:healthy", "no proof has completed")
 		c.run(30 * ms)
 		c.want("a:healthy b:healthy", "three proofs in a row")
 	}
@@ -575,7 +575,7 @@ func TestSnapshotTellsLeaderAndSinceWhen(t *testing.T) {
 	c.set("b", names(2, 6)) // a, cut off, still names itself
 	c.run(100 * ms)
 	if c.judge.leader != 2 || c.judge.leadTerm != 6 || !c.judge.leading.Equal(at) {
-		t.Errorf("leader %v at term %d since %v, want 2 at 6 since %v: the highest term counts (F5)", c.judge.leader, c.judge.leadTerm, c.judge.leading, at)
+		t.Errorf("leader %v at term %d since %v, want 2 at 6 since %v: the highest term counts", c.judge.leader, c.judge.leadTerm, c.judge.leading, at)
 	}
 	if !c.judge.common.Equal(common) {
 		t.Errorf("common since %v, want %v: one was healthy without a break", c.judge.common, common)

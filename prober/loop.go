@@ -127,7 +127,7 @@ func (b *bench) report(s *seat, c *condition, v Verdict, r ruling) {
 			slog.String("endpoint", v.Address), slog.String("shim", s.Shim), slog.String("member", v.Member.String()))
 	}
 	s.wrong = c.wrongShim
-	if c.alone && !s.warned && !c.wrongShim { // F20
+	if c.alone && !s.warned && !c.wrongShim {
 		s.warned = true
 		b.log.LogAttrs(b.ctx, slog.LevelWarn, "endpoint follows no reports; judged without a shim",
 			slog.String("endpoint", v.Address), slog.String("shim", s.Shim))

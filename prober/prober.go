@@ -39,8 +39,8 @@ type noLeader struct {
 	seen    chan<- struct{} // closed when the snapshot says so
 }
 
-// New returns a prober without endpoints. It fails on a value that makes no sense, and
-// connects to nothing yet.
+// New returns a prober without endpoints, and connects to nothing yet. It fails where a
+// duration of cfg is negative or longer than an hour, or ShareKey cannot be compared.
 func New(cfg Config) (*Prober, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (c Config) validate() error {
 
 // SetEndpoints replaces the endpoints. It does not wait: a snapshot that shows them follows
 // within the loop's next turn. Endpoints that stay keep their standing; of several with one
-// address the first counts.
+// address the first counts. None at all is allowed. After Close it does nothing.
 func (p *Prober) SetEndpoints(endpoints []Endpoint) {
 	p.mu.Lock()
 	p.pending = slices.Clone(endpoints)
@@ -87,12 +87,14 @@ func (p *Prober) SetEndpoints(endpoints []Endpoint) {
 	wake(p.set)
 }
 
-// Snapshot returns the newest state.
+// Snapshot returns the newest state, never nil. It has no verdicts until endpoints are set, and
+// stays as it is after Close.
 func (p *Prober) Snapshot() *Snapshot { return p.newest.Load() }
 
 // Prove asks for a user's overdue call at the address to be settled by a linearizable read
 // there, and comparison elsewhere. The call itself is no evidence. At most one proof per 100 ms
-// and target is begun; Prove does not wait.
+// and target is begun; Prove does not wait. For an address that is not an endpoint's only the
+// comparison takes place; after Close nothing does.
 func (p *Prober) Prove(address string) {
 	select {
 	case p.asked <- address:
@@ -101,8 +103,9 @@ func (p *Prober) Prove(address string) {
 }
 
 // NoLeader tells that the member at the address just answered a user's call with "no leader".
-// It returns once the snapshot says Suspect and OnChange has been told, or the prober is closed.
-// The word stands until a proof of quorum that began later.
+// It returns once the snapshot says Suspect, or the worse grade that the endpoint had, and
+// OnChange has been told; after Close at once. The word stands until a proof of quorum that
+// began later. For an address that is not an endpoint's it changes no grade.
 func (p *Prober) NoLeader(address string) {
 	seen := make(chan struct{})
 	select {

@@ -115,14 +115,14 @@ func TestWithoutShimCutFollowerIsLeftWithinTwoSeconds(t *testing.T) {
 			ms.all[0].stall()
 			took := within(t, p, 2*time.Second, "unhealthy healthy healthy")
 			t.Logf("phase %d: unhealthy after %v", phase, took)
-			stays(t, p, 5*time.Second, "unhealthy healthy healthy") // etcd's own SERVING does not readmit (F2)
+			stays(t, p, 5*time.Second, "unhealthy healthy healthy") // etcd's own SERVING does not readmit
 			ms.all[0].resume()
 			within(t, p, 3*time.Second, "healthy healthy healthy")
 		})
 	}
 }
 
-func TestAllSlowTogetherCondemnsNobody(t *testing.T) { // F11
+func TestAllSlowTogetherCondemnsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ms := newMembers(t, false, "a", "b", "c")
 		p := ms.prober(t, Config{})
@@ -202,7 +202,7 @@ func TestProofsOnDemandAreRateLimited(t *testing.T) {
 	})
 }
 
-func TestRefusedPermissionNeverEjects(t *testing.T) { // F27
+func TestRefusedPermissionNeverEjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ms := newMembers(t, false, "a", "b", "c")
 		p := ms.prober(t, Config{})
@@ -213,7 +213,7 @@ func TestRefusedPermissionNeverEjects(t *testing.T) { // F27
 	})
 }
 
-func TestWithoutShimSaysSoLoudlyOnce(t *testing.T) { // F20
+func TestWithoutShimSaysSoLoudlyOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedBuffer
 		ms := newMembers(t, false, "a", "b")
@@ -246,7 +246,7 @@ func TestWrongShimIsIgnoredWithWarning(t *testing.T) {
 	})
 }
 
-func TestServerNameIsTheAuthorityTowardsEtcdAndShim(t *testing.T) { // F22
+func TestServerNameIsTheAuthorityTowardsEtcdAndShim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ms := newMembers(t, true, "a", "b")
 		p := ms.prober(t, Config{})
@@ -261,7 +261,7 @@ func TestServerNameIsTheAuthorityTowardsEtcdAndShim(t *testing.T) { // F22
 	})
 }
 
-func TestEachCertificateBearsItsMembersNameOnly(t *testing.T) { // F22
+func TestEachCertificateBearsItsMembersNameOnly(t *testing.T) {
 	roots := x509.NewCertPool()
 	certs := make(map[string]tls.Certificate)
 	for _, n := range []string{"a", "b"} {
@@ -375,7 +375,7 @@ func TestCloseAtAnyMoment(t *testing.T) {
 	}
 }
 
-func TestProbersOfOneProcessShareProbes(t *testing.T) { // F31
+func TestProbersOfOneProcessShareProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const probers = 2000
 		ms := newMembers(t, true, "a", "b", "c", "d", "e")
@@ -420,7 +420,7 @@ func TestProbersOfOneProcessShareProbes(t *testing.T) { // F31
 	})
 }
 
-func TestSubscribersOfOneProbeDoNotDisturbEachOther(t *testing.T) { // F32
+func TestSubscribersOfOneProbeDoNotDisturbEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ms := newMembers(t, true, "a", "b", "c")
 		quiet := ms.prober(t, Config{ShareKey: 1})

@@ -9,7 +9,7 @@ import (
 )
 
 // A member is restarted, and has too much to do to take any proof. It answers and knows a leader,
-// which is no proof (F2), but nothing else will ever bring it back.
+// which is no proof, but nothing else will ever bring it back.
 func TestMemberThatTurnsAwayAllProofsReturnsAfterAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ms := newMembers(t, false, "a", "b", "c")

@@ -9,7 +9,7 @@ type probeKey struct {
 	times    times
 }
 
-// registry holds the probes of the process by reference count (F31).
+// registry holds the probes of the process by reference count.
 var registry = struct {
 	mu     sync.Mutex
 	probes map[probeKey]*entry

@@ -17,7 +17,7 @@ type Verdict struct {
 	Source Source
 
 	Cluster, Member, Leader membership.ID // zero: not known
-	Term                    uint64
+	Term                    uint64        // raft term as the member tells it; zero: not known
 
 	ProofAge  time.Duration // age of the newest proof of quorum, zero: none
 	RoundTrip time.Duration // smoothed round trip of the checks, zero: none
@@ -27,12 +27,12 @@ type Verdict struct {
 // Snapshot is the state of all endpoints at one instant. It is immutable: neither
 // the prober nor its user writes to it.
 type Snapshot struct {
-	At       time.Time
+	At       time.Time // when it was made: at a change, or to refresh the ages, which are up to 20 s old
 	Verdicts []Verdict // in the order of SetEndpoints
 
 	Leader      membership.ID // named at the highest term; zero: none known
-	Term        uint64
-	LeaderSince time.Time // when this leader was first named; zero: none known
+	Term        uint64        // at which Leader was named; zero: none known
+	LeaderSince time.Time     // when this leader was first named; zero: none known
 	// CommonSince is since when at least one endpoint has been Healthy without a
 	// break; zero: none is.
 	CommonSince time.Time

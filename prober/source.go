@@ -14,7 +14,7 @@ const (
 	SourceStock
 )
 
-// String returns the source in lower case.
+// String returns none, shim, in-process or stock, for any other value invalid.
 func (s Source) String() string {
 	switch s {
 	case SourceNone:
