@@ -23,7 +23,8 @@ const (
 	classes = int(ClassOther) + 1
 )
 
-// String returns the class in lower case.
+// String returns read, mutation, watch, lease, stream or other, for any other value
+// class(n).
 func (c Class) String() string {
 	switch c {
 	case ClassRead:

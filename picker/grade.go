@@ -3,7 +3,8 @@ package picker
 import "strconv"
 
 // Grade is how far an endpoint may be trusted with calls. The package does not
-// find grades out, it is told them by [Hub.SetGrades].
+// find grades out, it is told them by [Hub.SetGrades]. Package prober finds grades of
+// the same five names, and says how an endpoint comes by each; the types are distinct.
 //
 // Best first: Healthy, Unknown, Suspect, Unhealthy, Parked.
 type Grade int
@@ -26,7 +27,8 @@ const (
 	Parked
 )
 
-// String returns the grade in lower case.
+// String returns unknown, healthy, suspect, unhealthy or parked, for any other value
+// grade(n).
 func (g Grade) String() string {
 	switch g {
 	case Unknown:

@@ -35,7 +35,8 @@ type Endpoint struct {
 	ServerName string
 	// State of the connection.
 	State connectivity.State
-	// Calls in flight, indexed by [Class].
+	// Calls in flight by [Class]: Calls[ClassRead] is how many reads there are. To range
+	// over it, for class, n := range e.Calls, and Class(class) is the class of the n calls.
 	Calls [classes]int
 }
 
@@ -137,9 +138,10 @@ func (h *Hub) Calls(address string) []*Call {
 }
 
 // Prefer makes the next call of a class go to an endpoint, if by then it is
-// connected and of the best grade there is; if not, the hint is spent and the
-// call goes where it would have gone. A later hint for the class replaces one
-// that has not been used.
+// connected and of the best grade there is; if not, or if there is no such
+// endpoint, the hint is spent and the call goes where it would have gone. A later
+// hint for the class replaces one that has not been used. A class that is none of
+// the constants counts as [ClassOther].
 func (h *Hub) Prefer(address string, class Class) {
 	h.hints[class.known()].Store(&address)
 }
@@ -148,7 +150,8 @@ func (h *Hub) Prefer(address string, class Class) {
 // of what it has, at once and whatever the backoff. The old one is closed when
 // the calls on it are over. To be used when an endpoint that could not be
 // reached is back: on the old connection TCP may wait many seconds before it
-// tries again. It reports whether the endpoint exists.
+// tries again. It reports whether the endpoint exists: false, and nothing done, for
+// an unknown address, while there is no main connection, and after Close.
 //
 // Until the new connection stands the endpoint is not connected; if it is the
 // only one, new calls wait.

@@ -219,7 +219,7 @@ func TestCallEndedWhileItWaitsReturnsAtOnce(t *testing.T) {
 	})
 }
 
-// F12: taking an endpoint out of the choice is not enough; its streams are moved
+// Taking an endpoint out of the choice is not enough; its streams are moved
 // by ending them.
 func TestStreamsOnABadEndpointGoOnUntilEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
