@@ -11,9 +11,10 @@ import (
 	"google.golang.org/grpc"
 )
 
-// FollowConfig configures Follow. Only Tell is required.
+// FollowConfig configures Follow. Only Tell is required. A duration of zero is the default, a
+// negative one an error; there is no upper limit.
 type FollowConfig struct {
-	// Service to follow, default etcd.serving.
+	// Service to follow, default (empty) etcd.serving.
 	Service string
 	// Poll is the time between two polls, default 500 ms. Polls prove that the path lives, since a
 	// dead peer's Watch just stays silent; changes travel by push. Less finds a dead path sooner
@@ -23,7 +24,8 @@ type FollowConfig struct {
 	// the measured round trip needs it. Less condemns pauses, more notices a dead path later.
 	Timeout time.Duration
 	// Expire is the silence after which a status becomes StatusUnknown, default 3*Poll and at least
-	// Poll. It stretches in the same way as Poll when the server asks for fewer polls.
+	// Poll: less is an error. It stretches in the same way as Poll when the server asks for fewer
+	// polls.
 	Expire time.Duration
 	// Tell is called with every answer, every missed poll and every change, in order, never twice
 	// at a time, from the goroutine that called Follow. What it does delays the following.
@@ -66,7 +68,8 @@ func (c FollowConfig) withDefaults() (FollowConfig, error) {
 }
 
 // Follow follows one service at the server behind conn until ctx ends, then returns ctx's error; it
-// returns earlier only for a cfg that makes no sense. It owns its goroutines, one for the Watch
+// returns earlier only with an error of its own: conn or Tell is nil, a duration is negative, or
+// Expire is less than Poll. It owns its goroutines, one for the Watch
 // stream and one for the poll that is out, and leaves none behind. No call of it waits for conn to
 // become ready, so conn may be of any state; it should lead to one server only.
 func Follow(ctx context.Context, conn grpc.ClientConnInterface, cfg FollowConfig) error {

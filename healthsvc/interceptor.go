@@ -16,7 +16,8 @@ import (
 // one included, stays etcd's.
 
 // UnaryServerInterceptor answers Check for the names of the contract and adds them to the answer of
-// List; everything else goes to the handler untouched.
+// List; everything else goes to the handler untouched. After Stop Check is Unavailable for our names,
+// and List is the handler's alone.
 func (s *Server) UnaryServerInterceptor() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		switch req := req.(type) {
@@ -54,7 +55,7 @@ func (s *Server) mergedList(ctx context.Context, req *healthpb.HealthListRequest
 }
 
 // StreamServerInterceptor answers Watch for the names of the contract; everything else goes to the
-// handler untouched.
+// handler untouched. After Stop Watch is Unavailable for our names.
 func (s *Server) StreamServerInterceptor() grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		if info.FullMethod != healthpb.Health_Watch_FullMethodName {

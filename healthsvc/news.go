@@ -38,15 +38,16 @@ func (s Status) String() string {
 // News is what a follower tells: everything that is known of the followed service at that moment.
 type News struct {
 	Status   Status
-	Reason   Reason
-	Identity Identity
+	Reason   Reason    // with that status; empty: none was given
+	Identity Identity  // who answered last; zero fields are not known
 	Since    time.Time // when Status last changed
 	Heard    time.Time // when the last answer arrived, pushed or polled; zero: none yet
 	Began    time.Time // when the call that gave that answer began; of a push, its arrival
 
-	ProofAge time.Duration // age of the member's proof when the answer was made, as the server says
-	ShimRTT  time.Duration // round trip of the member's proofs, as the server says
-	Poll     time.Duration // how often the server wishes to be polled
+	// What the server says beside the status, as of the newest answer that had headers.
+	ProofAge time.Duration // age of the member's proof when the answer was made; zero: not said (no proof yet), or under 1 ms
+	ShimRTT  time.Duration // round trip of the member's proofs; zero: not said
+	Poll     time.Duration // how often it wishes to be polled; zero: as often as FollowConfig.Poll
 
 	Missed int   // polls in a row that got no answer in their deadline; 0 after any answer
 	Err    error // the last failure while Missed > 0 or Status is StatusAbsent

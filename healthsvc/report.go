@@ -15,8 +15,15 @@ type Report struct {
 	Identity
 	Reason Reason // why Serving is false; for a writeless member that serves, nospace or corrupt
 
-	// One for each service; etcd.live has none, it is SERVING while the server runs.
-	Serving, Quorum, Leads, Read, Write, Voter bool
+	// One for each service, true for SERVING; what each means is said at the service's constant.
+	// They are published as they are: that Serving goes with Quorum, say, is up to who publishes.
+	// etcd.live has none, it is SERVING while the server runs.
+	Serving bool // ServiceServing
+	Quorum  bool // ServiceQuorum
+	Leads   bool // ServiceLeader
+	Read    bool // ServiceRead
+	Write   bool // ServiceWrite
+	Voter   bool // ServiceVoter
 
 	LastProof time.Time     // when the newest completed proof of quorum began; zero: none yet
 	RoundTrip time.Duration // smoothed round trip of such proofs; 0: not known

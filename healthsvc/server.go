@@ -18,7 +18,7 @@ type ServerOptions struct {
 	// EmptyName makes the empty service name mean etcd.serving, as fits a server of its own
 	// beside etcd. Leave it false in etcd's process, where the empty name is etcd's.
 	EmptyName bool
-	// Validity is how old a report may get, default 0: for ever. An older one is answered
+	// Validity is how old a report may get, 0 (the default) or less: for ever. An older one is answered
 	// NOT_SERVING with reason stale, and watchers are told. Several proof intervals are right:
 	// less, and a busy host calls a healthy member bad; more, and a shim that hangs goes on
 	// praising a member that it no longer looks at.
@@ -146,7 +146,8 @@ func (s *Server) Stop() {
 	}
 }
 
-// Check implements grpc.health.v1. An unknown name is NotFound.
+// Check implements grpc.health.v1. An unknown name is NotFound, the empty one too without
+// EmptyName. After Stop it is Unavailable.
 func (s *Server) Check(ctx context.Context, req *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	var resp *healthpb.HealthCheckResponse
 	md, err := s.answer(func() (err error) {
@@ -157,7 +158,8 @@ func (s *Server) Check(ctx context.Context, req *healthpb.HealthCheckRequest) (*
 	return resp, err
 }
 
-// List implements grpc.health.v1.
+// List implements grpc.health.v1: all names of the contract, and with EmptyName the empty one.
+// After Stop it is Unavailable.
 func (s *Server) List(ctx context.Context, req *healthpb.HealthListRequest) (*healthpb.HealthListResponse, error) {
 	var resp *healthpb.HealthListResponse
 	md, err := s.answer(func() (err error) {

@@ -107,7 +107,7 @@ func TestReportTooOldIsNotRepeated(t *testing.T) {
 		wantPushAfter(t, stream, wireNotServing, time.Nanosecond, "watchers hear of the expiry")
 		wantStatus(t, conn, ServiceServing, wireNotServing, ReasonStale, "the shim's loop stands still")
 		wantStatus(t, conn, ServiceQuorum, wireNotServing, ReasonStale, "all facets expire")
-		wantStatus(t, conn, ServiceLive, wireServing, ReasonStale, "F29: the process runs")
+		wantStatus(t, conn, ServiceLive, wireServing, ReasonStale, "the process runs")
 		if _, h, _ := checkOf(t, conn, ServiceServing); h.identity != id {
 			t.Errorf("identity of a stale answer = %+v, want %+v", h.identity, id)
 		}

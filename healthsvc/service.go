@@ -19,7 +19,7 @@ const (
 	// ServiceVoter: a voting member of its cluster: not a learner, not removed.
 	ServiceVoter = "etcd.voter"
 	// ServiceLive: the server of these services runs. It never depends on etcd, on quorum or on
-	// peers, so that a liveness probe does not restart what only waits for others (F29).
+	// peers, so that a liveness probe does not restart what only waits for others.
 	ServiceLive = "etcd.live"
 )
 

@@ -19,7 +19,8 @@ func (w *watch) Context() context.Context { return w.ctx }
 
 // Watch implements grpc.health.v1: the present status at once, then every change, the latest value
 // if the client is slow to read. An unknown name is SERVICE_UNKNOWN, on a stream that stays open.
-// The headers are those of the moment when the stream began.
+// The headers are those of the moment when the stream began. Stop ends it with Unavailable, and
+// after Stop none begins.
 func (s *Server) Watch(req *healthpb.HealthCheckRequest, stream healthpb.Health_WatchServer) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
