@@ -16,7 +16,7 @@
 //
 // Merge and the parsers are pure functions. A Remote may be used by any number
 // of goroutines; it starts none of its own, and every call ends when its context
-// does. Values returned are the caller's.
+// does: it has no timeout of its own. Values returned are the caller's.
 //
 // # What may not be assumed
 //

@@ -22,7 +22,8 @@ var (
 	ErrStopped = errors.New("the member is stopping")
 	// ErrNotEtcd: something answered that does not speak the etcd v3 API.
 	ErrNotEtcd = errors.New("not an etcd server: give the address of etcd's client URL")
-	// ErrAuth: the member asks for credentials, or does not accept those given.
+	// ErrAuth: the member asks for credentials, or does not accept those given. Only
+	// Members returns it: to Prove and Read such a refusal is an answer.
 	ErrAuth = errors.New("the member asks for other credentials")
 )
 

@@ -69,8 +69,10 @@ var probeKey = []byte{0}
 // reached a majority after the call began. A refusal for want of permission is a
 // proof as well: etcd looks at permission only after consensus.
 //
-// It returns an error for which errors.Is finds [ErrLearner], [ErrNoLeader],
-// [ErrStopped] or [ErrNotEtcd] where it is one of those.
+// Its error is a *[CallError], in which errors.Is finds [ErrLearner],
+// [ErrNoLeader], [ErrStopped] or [ErrNotEtcd] where it is one of those, and
+// never [ErrAuth]. It has no timeout of its own, and a member without quorum may
+// take many seconds to answer: give ctx a deadline.
 func (r *Remote) Prove(ctx context.Context) error {
 	err := r.read(ctx, "linearizable read", false)
 	r.stopped.Store(errors.Is(err, ErrStopped))
@@ -79,7 +81,7 @@ func (r *Remote) Prove(ctx context.Context) error {
 
 // Read completes one serializable read, which the member answers by itself. A
 // refusal for want of permission counts as an answer. Errors are as in Prove;
-// learners do answer.
+// learners do answer. It has no timeout of its own.
 func (r *Remote) Read(ctx context.Context) error {
 	return r.read(ctx, "serializable read", true)
 }
@@ -106,7 +108,8 @@ func sane(h *pb.ResponseHeader) bool {
 // members, except to log a user in.
 //
 // Without accepted credentials the answer holds no more than Cluster, Member,
-// Term and Revision, or nothing but At; that is no error.
+// Term and Revision, or nothing but At; that is no error. Errors are as in Prove,
+// but a learner answers. It has no timeout of its own.
 func (r *Remote) Observe(ctx context.Context) (Observation, error) {
 	var o Observation
 	err := r.asUser(ctx, func() (err error) {
@@ -198,7 +201,9 @@ func (r *Remote) identity(ctx context.Context, o Observation) Observation {
 
 // Members asks for the member list and the cluster that it is of. A linearizable
 // list is the cluster's, a serializable one the member's own. With authentication
-// enabled it needs credentials ([ErrAuth]).
+// enabled it needs credentials ([ErrAuth]). A learner refuses ([ErrLearner]).
+// Errors are otherwise as in Prove. It has no timeout of its own, and a
+// linearizable list waits for a quorum.
 func (r *Remote) Members(ctx context.Context, linearizable bool) (ID, []Member, error) {
 	var list *pb.MemberListResponse
 	err := r.asUser(ctx, func() (err error) {

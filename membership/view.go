@@ -13,7 +13,7 @@ type View struct {
 	Voters  int    // voting members that the majority is counted of
 
 	Observations []Observation // accepted ones, the newest of each member, by member id
-	Stale        []ID          // members that name themselves at a term that is over (F5)
+	Stale        []ID          // members that name themselves at a term that is over
 	Refused      []ID          // members of another cluster; zero for one that gave no member id
 }
 
