@@ -8,34 +8,50 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Config configures a [Shim]. The zero value works.
+// Config configures a [Shim]. The zero value works; zero in a field is its default,
+// and what is out of range is an error of [New].
 type Config struct {
 	// Interval between the starts of two proofs. Default: a tenth of
-	// ElectionTimeout, at least 100 ms. Shorter finds a loss sooner, down to what
-	// WindowFloor allows, and costs the member more reads.
+	// ElectionTimeout, at least 100 ms, at most half of WindowFloor. Shorter finds a
+	// loss sooner, down to what WindowFloor allows, and costs the member more reads.
+	// Allowed: 10 ms to half of WindowFloor.
 	Interval time.Duration
 	// WindowFloor is the least age of the newest proof at which quorum is called
-	// lost. Default: a quarter of ElectionTimeout, at least 250 ms. Shorter finds a
-	// loss sooner and takes more hiccups for one; at least twice the Interval.
+	// lost. Default: a quarter of ElectionTimeout, at least 250 ms, at most
+	// ElectionTimeout. Shorter finds a loss sooner and takes more hiccups for one.
+	// Allowed: twice the Interval to ElectionTimeout.
 	WindowFloor time.Duration
 	// ElectionTimeout is that of the etcd cluster (--election-timeout), and the
-	// most that the window may grow to on a slow network. Default: 1 s.
+	// most that the window may grow to on a slow network. Default: 1 s. Allowed:
+	// 100 ms to 50 s.
 	ElectionTimeout time.Duration
 	// GoodRounds is how many proofs in a row, each begun after the one before it
 	// had completed, make a member serving again. Default: 3. More is calmer.
+	// Allowed: 1 to 1000.
 	GoodRounds int
 	// HoldDownMax bounds how long a member that comes and goes has to stay good
 	// before it is serving again: ElectionTimeout after the first loss, twice as long
 	// after each that follows. It is also the time without a loss after which that
 	// wait is halved. Default: 60 s. Less brings a sick member back sooner, to be
-	// lost again.
+	// lost again. Allowed: ElectionTimeout to 1 h.
 	HoldDownMax time.Duration
 	// Poll is how often clients are told to poll while at most 1000 of them watch;
-	// beyond that it grows with them, up to ten times this. Default: 500 ms.
+	// beyond that it grows with them, up to ten times this. Default: 500 ms. Less
+	// finds a host that is gone sooner, and costs more calls. Allowed: 10 ms to 1 min.
 	Poll time.Duration
 	// Logger gets one line for each change of the verdict. Default: slog.Default().
 	Logger *slog.Logger
-	// Registerer gets the metrics while Run runs. Default: none.
+	// Registerer gets these metrics while Run runs, which fails if it refuses them:
+	// wrap it with labels for each of several shims (prometheus.WrapRegistererWith).
+	// Default: none.
+	//
+	//   - quorumshim_quorum_held, quorumshim_serving: 1 or 0
+	//   - quorumshim_window_seconds: age of the newest proof at which quorum is called lost
+	//   - quorumshim_watchers: open Watch streams
+	//   - quorumshim_proof_seconds: round trips of proofs, a histogram
+	//   - quorumshim_proofs_total{outcome}: completed, late, timeout, failed
+	//   - quorumshim_changes_total{reason}: changes of the verdict; empty: serving
+	//   - quorumshim_late_wakes_total: times that the shim's own loop woke late
 	Registerer prometheus.Registerer
 }
 
@@ -98,9 +114,10 @@ func fieldError(field string, got any, want string) error {
 	return fmt.Errorf("servershim: Config.%s is %v: want %s", field, got, want)
 }
 
-// Validity is what to give healthsvc.ServerOptions for a shim with that Interval
-// (zero: the default one at an ElectionTimeout of 1 s): the age of a report at which the shim's own loop
-// counts as standing still. It is ten intervals, at least a second.
+// Validity is what to give healthsvc.ServerOptions for a shim with that Interval:
+// the age of a report at which the shim's own loop counts as standing still. It is
+// ten intervals, at least a second. Where Config.Interval is left at its default,
+// pass a tenth of the ElectionTimeout; zero will do up to one of 1 s.
 func Validity(interval time.Duration) time.Duration {
 	return max(10*interval, time.Second)
 }

@@ -4,7 +4,7 @@
 //
 //	src := membership.NewRemote(conn)              // conn: to the member beside it, only
 //	srv := healthsvc.NewServer(healthsvc.ServerOptions{EmptyName: true, Validity: servershim.Validity(0)})
-//	shim, err := servershim.New(src, srv, servershim.Config{})
+//	shim, err := servershim.New(src, srv, servershim.Config{}) // ElectionTimeout 1 s; for others see Validity
 //	...
 //	err = shim.Run(ctx)                            // until ctx ends
 //

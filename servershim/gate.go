@@ -14,7 +14,7 @@ import "time"
 // is no illness: a learner waits for nothing when it has its vote.
 //
 // The first hold-down is no zero: a disk that stands still most of the time works in
-// between for long enough to complete a few proofs (F10).
+// between for long enough to complete a few proofs.
 type gate struct {
 	rounds      int           // proofs in a row that it takes
 	first, calm time.Duration // first hold-down; longest one, and time to halve it

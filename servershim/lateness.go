@@ -11,7 +11,7 @@ import "time"
 //
 // After one pause longer than the ceiling what was known is void: nothing is held
 // until a proof begun after it completes. Nobody can say then that the member
-// still has a quorum, and most likely it stood still as well (F4).
+// still has a quorum, and most likely it stood still as well.
 type lateness struct {
 	tolerance time.Duration // lateness up to this is ordinary
 	ceiling   time.Duration // longest pause that is forgiven, and most for one proof

@@ -41,7 +41,7 @@ func (c *core) reason(now time.Time) healthsvc.Reason {
 }
 
 // noQuorumReason tells apart why no proof completes. Only the reason depends on
-// what it looks at; none of it could make up for a proof (F7).
+// what it looks at; none of it could make up for a proof.
 func (c *core) noQuorumReason(now time.Time) healthsvc.Reason {
 	switch {
 	case errors.Is(c.refusal, membership.ErrNotEtcd), errors.Is(c.reads.err, membership.ErrNotEtcd):

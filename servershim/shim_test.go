@@ -124,7 +124,7 @@ func TestShimFindsLostQuorumWithinTheWindow(t *testing.T) {
 	}
 }
 
-// F7: the leader's disk hangs, and with it its raft loop. Its status goes on to
+// The leader's disk hangs, and with it its raft loop. Its status goes on to
 // name itself leader, and local reads go on to work.
 func TestShimOfLeaderWithHangingDiskStopsServingThoughItNamesItself(t *testing.T) {
 	f := healthy()
@@ -146,7 +146,7 @@ func TestShimOfLeaderWithHangingDiskStopsServingThoughItNamesItself(t *testing.T
 	})
 }
 
-// F3: only the link to the leader is cut. The member is leaderless for good.
+// Only the link to the leader is cut. The member is leaderless for good.
 func TestShimOfLeaderlessMemberSaysSo(t *testing.T) {
 	f := healthy()
 	run(t, f, Config{}, func(t *testing.T, s *Shim) {
@@ -160,7 +160,7 @@ func TestShimOfLeaderlessMemberSaysSo(t *testing.T) {
 	})
 }
 
-// F29: etcd is not there yet, then comes with its quota full.
+// etcd is not there yet, then comes with its quota full.
 func TestShimStartsBeforeEtcd(t *testing.T) {
 	f := healthy()
 	f.proof, f.read, f.observe = refuses, refuses, refuses
@@ -184,7 +184,7 @@ func TestShimKnowsNothingBeforeItRuns(t *testing.T) {
 	}
 }
 
-// F30: the quota is full on every member, so that moving would not help.
+// The quota is full on every member, so that moving would not help.
 func TestShimKeepsServingUnderAlarms(t *testing.T) {
 	for alarm, reason := range map[membership.Alarm]healthsvc.Reason{
 		membership.AlarmNoSpace: healthsvc.ReasonNoSpace, membership.AlarmCorrupt: healthsvc.ReasonCorrupt,
@@ -458,7 +458,7 @@ func TestShimThatWokeLateStillFindsALoss(t *testing.T) {
 	})
 }
 
-// F4: a pause of many seconds. What was known is void, and one proof brings it
+// A pause of many seconds. What was known is void, and one proof brings it
 // back, if there is one.
 func TestShimThatWokeVeryLateKnowsNothing(t *testing.T) {
 	for name, back := range map[string]bool{"member is well": true, "member has no quorum": false} {

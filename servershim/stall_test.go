@@ -134,7 +134,7 @@ func outs(changes []change) (spans [][2]time.Duration) {
 	return spans
 }
 
-// F10, as it was seen on a real disk: it stands still for 750 ms of each second, then it
+// As it was seen on a real disk: it stands still for 750 ms of each second, then it
 // hangs, then it is well. In between the stalls proofs complete in 2 ms, enough of them in a
 // row to return at once; and a window that takes the stalls for the distance finds
 // nothing wrong any more.

@@ -9,7 +9,7 @@ import "time"
 // that one stall held up together would otherwise count as many.
 //
 // A member that stalls again and again would teach the window that stalls are the
-// distance, and be called well for it (F10). So a member that was lost returns by
+// distance, and be called well for it. So a member that was lost returns by
 // the window that it was lost by, or by what its quickest proof of late asks for,
 // if that is more: when the distance has grown, all of them take longer.
 type window struct {

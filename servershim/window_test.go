@@ -73,7 +73,7 @@ func TestWindowMeasuresOneRoundTripAtATime(t *testing.T) {
 	}
 }
 
-// F10: what stalls is not farther away.
+// What stalls is not farther away.
 func TestWindowOfALostMemberDoesNotLearnStalls(t *testing.T) {
 	w := lanWindow()
 	now := start

@@ -49,7 +49,7 @@ type source struct{ *inproc.Source }
 
 // Attach prepares cfg, which must not have been started yet, so that its etcd
 // server answers the health services. An ElectionTimeout of zero in sc becomes
-// that of cfg.
+// that of cfg. It fails where cfg is nil or a field of sc is out of its range.
 func Attach(cfg *embed.Config, sc servershim.Config) (*Shim, error) {
 	if cfg == nil {
 		return nil, errors.New("servershim/inproc: Attach needs an embed.Config, got nil")

@@ -32,14 +32,15 @@ type Config struct {
 	// etcd, with or without ClientCertAuth (--client-cert-auth), which alone lacks the roots.
 	TrustedCAFile  string
 	ClientCertAuth bool
-	// MetricsListen (--metrics-listen) is host:port for /metrics over HTTP. Default: none.
+	// MetricsListen (--metrics-listen) is host:port for /metrics over HTTP: those of
+	// servershim.Config.Registerer, of the process, and of the Go runtime. Default: none.
 	MetricsListen string
 
 	// Interval (--proof-interval), WindowFloor (--window) and ElectionTimeout (--election-timeout)
-	// are as in servershim.Config.
+	// are as in servershim.Config, with the same defaults and ranges.
 	Interval, WindowFloor, ElectionTimeout time.Duration
-	// DrainTime (--drain-time) is how long we still answer once ctx has ended. Default 5 s.
-	// Shorter cuts off clients that have not yet left, longer delays the stop.
+	// DrainTime (--drain-time) is how long we still answer once ctx has ended. Default 5 s, at most
+	// 10 min. Shorter cuts off clients that have not yet left, longer delays the stop.
 	DrainTime time.Duration
 
 	// Logger gets changes only. Default: slog.Default().

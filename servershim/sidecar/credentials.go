@@ -81,7 +81,7 @@ func (f files) parse(c contents) (pool *x509.CertPool, certificates []tls.Certif
 // A few kilobytes take no longer, unless the disk hangs.
 const readTime = 2 * time.Second
 
-// rotating are credentials that read their files at each handshake (F28), so that a rotation needs
+// rotating are credentials that read their files at each handshake, so that a rotation needs
 // no restart and no signal. Reading and comparing a few kilobytes is nothing beside a handshake.
 //
 // A disk that hangs must not stop new connections: files are read in a goroutine of their own, one

@@ -251,7 +251,7 @@ func TestSidecarReachesEtcdWithItsOwnCertificate(t *testing.T) {
 		r := run(t, cfg, member.dial)
 		time.Sleep(5 * time.Second)
 		client, _ := r.client(t, nil)
-		want(t, client, "", serving, "", "F28: etcd asks for a client certificate, and got one")
+		want(t, client, "", serving, "", "etcd asks for a client certificate, and got one")
 		client, _ = bare.client(t, nil)
 		want(t, client, "", notServing, healthsvc.ReasonUnreachable, "etcd lets nobody in without a certificate")
 	})

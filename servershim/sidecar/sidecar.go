@@ -41,7 +41,8 @@ type Sidecar struct {
 	server  *grpc.Server
 }
 
-// New validates cfg, reads its files and opens its addresses. The Sidecar must be Run.
+// New validates cfg, reads its files and opens its addresses; an error names the flag, its value
+// and what is allowed. The Sidecar must be Run.
 func New(cfg Config) (_ *Sidecar, err error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {

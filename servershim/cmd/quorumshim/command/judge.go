@@ -28,7 +28,7 @@ type clusterStatus struct {
 }
 
 // judge is pure. The leader is not taken from who calls itself leader: an ex-leader that is cut off
-// does so for a while (F5).
+// does so for a while.
 func judge(answers []answer) clusterStatus {
 	c := clusterStatus{answers: answers}
 	observed := observations(answers)

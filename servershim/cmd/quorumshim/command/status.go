@@ -56,7 +56,7 @@ func newStatusCommand() *cobra.Command {
 	f.StringVar(&s.cacert, "cacert", "", "roots by which to verify shims and members, PEM (default: the system's)")
 	f.StringVar(&s.cert, "cert", "", "client certificate, PEM")
 	f.StringVar(&s.key, "key", "", "key of --cert, PEM")
-	f.DurationVar(&s.timeout, "command-timeout", 5*time.Second, "how long to wait for answers")
+	f.DurationVar(&s.timeout, "command-timeout", 5*time.Second, "how long to wait for answers, more than 0")
 	f.StringVarP(&s.output, "write-out", "w", "table", "table or json")
 	return cmd
 }

@@ -195,7 +195,7 @@ func TestAMemberWithTwoAddressesCountsOnce(t *testing.T) {
 		t.Errorf("judge counts %d serving, leader %v, error %v; want 2, leader 1, none", c.serving, c.leader, c.err())
 	}
 	if c := judge([]answer{serving(1), {}, {}}); c.leader != 0 {
-		t.Errorf("judge names leader %v on the word of one of three, want none (F5)", c.leader)
+		t.Errorf("judge names leader %v on the word of one of three, want none", c.leader)
 	}
 }
 
