@@ -49,7 +49,7 @@ func TestAlarmsStopWritesOnly(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, c *Cluster, cli *clientv3.Client) {
 		c.SetAlarm(pb.AlarmType_NOSPACE, true)
 		if _, err := cli.Put(soon(t), "k", "v"); !errors.Is(err, rpctypes.ErrNoSpace) {
-			t.Errorf("Put: got %v, want %v (F30)", err, rpctypes.ErrNoSpace)
+			t.Errorf("Put: got %v, want %v", err, rpctypes.ErrNoSpace)
 		}
 		if _, err := cli.Get(soon(t), "k"); err != nil {
 			t.Errorf("Get: %v", err)

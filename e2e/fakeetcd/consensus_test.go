@@ -47,7 +47,7 @@ func TestConsensusStepByStep(t *testing.T) {
 				want{a, 2, [3]int{a, a, a}, [3]bool{true, true, false}, true}},
 			{time.Hour, nil, want{a, 2, [3]int{a, a, a}, [3]bool{true, true, false}, true}},
 		},
-		"F3: with one link to the leader cut, only that follower is leaderless": {
+		"with one link to the leader cut, only that follower is leaderless": {
 			{0, func(s *consensus, _ time.Time) { s.links[[2]int{a, b}], s.links[[2]int{b, a}] = true, true },
 				want{a, 2, [3]int{a, a, a}, [3]bool{true, false, true}, true}},
 			{time.Hour, nil, want{a, 2, [3]int{a, none, a}, [3]bool{true, false, true}, true}},

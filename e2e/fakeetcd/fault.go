@@ -121,7 +121,7 @@ func (m *Member) Reject(code codes.Code, message string, methods ...string) {
 }
 
 // RefuseWatches makes the member answer each creation of a watch with a create and a cancel in one,
-// and then end the whole stream with an error (F13). codes.OK undoes it.
+// and then end the whole stream with an error. codes.OK undoes it.
 func (m *Member) RefuseWatches(code codes.Code, message string) {
 	m.c.change(func() {
 		m.refusal = status.New(code, message)
@@ -131,7 +131,7 @@ func (m *Member) RefuseWatches(code codes.Code, message string) {
 	})
 }
 
-// DropAnswer makes the member do what these methods ask for and never answer (F26). No method: all
+// DropAnswer makes the member do what these methods ask for and never answer. No method: all
 // answers are given again.
 func (m *Member) DropAnswer(methods ...string) { m.setMethods(m.drops, methods) }
 

@@ -182,7 +182,7 @@ func TestOneCutLinkToTheLeaderLeavesOneFollowerLeaderless(t *testing.T) {
 		time.Sleep(time.Minute)
 		for i, want := range []bool{true, false, true} {
 			if got := c.Member(i).Live(); got != want {
-				t.Errorf("member %d: live %v, want %v (F3)", i, got, want)
+				t.Errorf("member %d: live %v, want %v", i, got, want)
 			}
 		}
 		if c.Term() != 2 {
@@ -217,7 +217,7 @@ func TestMemberListNamesWhatIsAdvertised(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := cli.Endpoints()[2]; got != "http://0.0.0.0:2379" {
-			t.Errorf("third endpoint %q, want the address that leads nowhere (F24)", got)
+			t.Errorf("third endpoint %q, want the address that leads nowhere", got)
 		}
 	})
 }
@@ -242,7 +242,7 @@ func TestReadInFlightWaitsForTheNewLeader(t *testing.T) {
 		began := time.Now()
 		_, err := cli.Get(t.Context(), "k")
 		if took := time.Since(began); err != nil || took < 1500*time.Millisecond || took > 1800*time.Millisecond {
-			t.Errorf("Get in an election of 1.5 s took %v, error %v; want no error just after it (F19)", took, err)
+			t.Errorf("Get in an election of 1.5 s took %v, error %v; want no error just after it", took, err)
 		}
 		if c.Leader() != c.Member(1) || c.Term() != 3 {
 			t.Errorf("leader %v at term %d, want the second member at term 3", c.Leader().Name, c.Term())
@@ -338,7 +338,7 @@ func TestEndOfConnectionDoesNotCrossACut(t *testing.T) {
 		time.Sleep(time.Hour)
 		select {
 		case err := <-read:
-			t.Errorf("the client learned of the end through a cut: %v (F6)", err)
+			t.Errorf("the client learned of the end through a cut: %v", err)
 		default:
 		}
 		if _, err := conn.Write([]byte("x")); err != nil {
@@ -426,7 +426,7 @@ func TestRejectionsAndLatencies(t *testing.T) {
 		c.SetLatency(2 * time.Second)
 		began := time.Now()
 		if _, err := cli.Get(within5s(t), "k"); err != nil || time.Since(began) != 2*time.Second {
-			t.Errorf("Get took %v, error %v; want 2 s (F11)", time.Since(began), err)
+			t.Errorf("Get took %v, error %v; want 2 s", time.Since(began), err)
 		}
 		c.SetLatency(0)
 		m.SetDiskLatency(time.Second)
@@ -435,7 +435,7 @@ func TestRejectionsAndLatencies(t *testing.T) {
 			t.Errorf("serializable Get took %v, error %v; want at once: it needs no disk", time.Since(began), err)
 		}
 		if _, err := cli.Put(within5s(t), "k", "v"); err != nil || time.Since(began) != time.Second {
-			t.Errorf("Put took %v, error %v; want 1 s (F10)", time.Since(began), err)
+			t.Errorf("Put took %v, error %v; want 1 s", time.Since(began), err)
 		}
 	})
 }
@@ -446,7 +446,7 @@ func TestAnswerIsCutOffAfterThePutWasApplied(t *testing.T) {
 		cli := only(t, c, m)
 		m.DropAnswer("Put")
 		if _, err := cli.Put(soon(t), "k", "1"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Put: got %v, want no answer (F26)", err)
+			t.Errorf("Put: got %v, want no answer", err)
 		}
 		if v, _ := c.Get("k"); v != "1" {
 			t.Errorf("value %q, want 1: it was to be applied", v)

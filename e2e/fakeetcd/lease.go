@@ -103,7 +103,7 @@ func (s *leaseServer) keepAlive(ctx context.Context, r *pb.LeaseKeepAliveRequest
 }
 
 // renew renews a lease at the leader. A member that takes itself for the leader acknowledges
-// without asking anyone, also when it no longer is one (F8). A follower forwards to the leader
+// without asking anyone, also when it no longer is one. A follower forwards to the leader
 // that it knows, and if that one has been lost, the forwarded request is stuck with it until the
 // request timeout; where the leader's process is gone, it is refused and tried again.
 func (s *leaseServer) renew(ctx context.Context, resp *pb.LeaseKeepAliveResponse) error {

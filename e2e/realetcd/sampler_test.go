@@ -108,7 +108,7 @@ func TestSamplerTellsWhatMembersAreUnderFaults(t *testing.T) {
 	}
 }
 
-// F7: the leader's disk hangs, and it may still name itself leader.
+// The leader's disk hangs, and it may still name itself leader.
 func TestSamplerIsNotTakenInByALeaderWhoseDiskHangs(t *testing.T) {
 	ctx := within(t, 40*time.Second)
 	c := started(ctx, t, Config{Disks: true})
