@@ -223,18 +223,16 @@ func (j *judge) grade(st *standing, s sight, rest []sight, now time.Time, r *rul
 	}
 	switch c.state {
 	case stateBad:
-		switch {
-		case st.ejected.IsZero():
-		case c.reason == ReasonSettling:
-			return Unhealthy, j.settles(c, now, r)
-		default:
-			return Unhealthy, c.reason
-		}
-		if len(rest) > 0 && j.condemned(st, s, rest, now, r) {
+		if st.ejected.IsZero() {
+			if len(rest) == 0 || !j.condemned(st, s, rest, now, r) {
+				return Suspect, c.reason
+			}
 			j.eject(st, c, now)
-			return Unhealthy, c.reason
 		}
-		return Suspect, c.reason
+		if c.reason == ReasonSettling {
+			return Unhealthy, j.settles(c, now, r)
+		}
+		return Unhealthy, c.reason
 	case stateGood:
 		if !st.ejected.IsZero() && !j.mayReturn(st, s, rest, now, r) {
 			return Unhealthy, j.settles(c, now, r)
