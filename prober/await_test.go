@@ -23,3 +23,31 @@ func TestAnswerThatChangesNothingEndsTheWaitForIt(t *testing.T) {
 		}
 	})
 }
+
+// Neither proofs that are slow nor polls that are rare make a member that settles one that does not.
+func TestMemberThatSettlesKeepsSettling(t *testing.T) {
+	for _, poll := range []time.Duration{0, 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			ms := newMembers(t, true, "a", "b", "c")
+			p := ms.prober(t, Config{})
+			within(t, p, time.Second, "healthy healthy healthy")
+			time.Sleep(777 * time.Millisecond)
+			a := ms.all[0]
+			a.say(false, healthsvc.ReasonNoQuorum)
+			within(t, p, 450*time.Millisecond, "unhealthy healthy healthy")
+			for begin := time.Now(); time.Since(begin) < 12*time.Second; time.Sleep(100 * time.Millisecond) {
+				a.set(func() {
+					a.last.Reason, a.last.Poll = healthsvc.ReasonSettling, poll
+					a.last.LastProof = time.Now().Add(-600 * time.Millisecond)
+					a.shim.Publish(a.last)
+				})
+				synctest.Wait()
+				if v, _ := p.Snapshot().Verdict("a:2379"); time.Since(begin) > 500*time.Millisecond && v.Reason != ReasonSettling {
+					t.Fatalf("polled every %v: a is %v (%s) after %v, want it to settle: its proofs complete, 600 ms after they began", poll, v.Grade, v.Reason, time.Since(begin))
+				}
+			}
+			a.say(true, "")
+			within(t, p, 60*time.Millisecond, "healthy healthy healthy")
+		})
+	}
+}

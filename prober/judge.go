@@ -230,12 +230,12 @@ func (j *judge) grade(st *standing, s sight, rest []sight, now time.Time, r *rul
 			j.eject(st, c, now)
 		}
 		if c.reason == ReasonSettling {
-			return Unhealthy, j.settles(c, now, r)
+			return Unhealthy, j.returning(st, s, now, r)
 		}
 		return Unhealthy, c.reason
 	case stateGood:
 		if !st.ejected.IsZero() && !j.mayReturn(st, s, rest, now, r) {
-			return Unhealthy, j.settles(c, now, r)
+			return Unhealthy, j.returning(st, s, now, r)
 		}
 		j.release(st, now)
 		return Healthy, c.reason
@@ -247,15 +247,30 @@ func (j *judge) grade(st *standing, s sight, rest []sight, now time.Time, r *rul
 	}
 }
 
-// settles is the reason of a condemned endpoint that is about to return: it settles while
-// proofs complete, whatever a shim goes on saying. A client leaves there what is there.
-func (j *judge) settles(c *condition, now time.Time, r *ruling) string {
-	until := c.proven.Add(j.t.first)
-	if !now.Before(until) {
-		return ReasonUnproved
+// returning is the reason of a condemned endpoint that is about to return. A client leaves there
+// what is there while it settles.
+func (j *judge) returning(st *standing, s sight, now time.Time, r *ruling) string {
+	if j.settles(st, s, now, r) {
+		return ReasonSettling
 	}
-	r.wake = soonest(r.wake, until)
-	return ReasonSettling
+	r.awaited = append(r.awaited, s.address) // the next word may tell of a proof again
+	return ReasonUnproved
+}
+
+// settles reports whether proofs complete at an endpoint that is about to be good, whatever a
+// shim goes on saying. How old the newest is depends on how often the shim is asked, too: a word
+// that told of a young one stands for as long as a proof does, and then the shim is asked.
+func (j *judge) settles(st *standing, s sight, now time.Time, r *ruling) bool {
+	until := s.c.proven.Add(j.t.first)
+	if s.c.said.Before(until) {
+		until = later(until, s.c.said.Add(j.t.first))
+	}
+	if now.Before(until) {
+		r.awaited = append(r.awaited, s.address)
+		r.wake = soonest(r.wake, until)
+		return true
+	}
+	return j.outdated(st, s, until, now, r)
 }
 
 // condemned reports whether bad evidence has lasted in comparison: for Hold, counted from
@@ -266,11 +281,10 @@ func (j *judge) condemned(st *standing, s sight, rest []sight, now time.Time, r 
 	if st.otherGood.IsZero() {
 		return false
 	}
-	if until := c.proven.Add(j.t.first); c.reason == ReasonSettling && now.Before(until) {
+	if c.reason == ReasonSettling && j.settles(st, s, now, r) {
 		// One that settles proves its quorum all the while, and takes back nothing that it
-		// carries by waiting: only a relapse, which is the same stretch, condemns it; or a
-		// proof that is getting old, whatever the shim goes on saying.
-		r.wake = soonest(r.wake, until)
+		// carries by waiting: only a relapse, which is the same stretch, condemns it; or that
+		// it proves nothing more, whatever the shim goes on saying.
 		return false
 	}
 	fresh := false

@@ -622,9 +622,9 @@ func TestJudgeBelievesThatAMemberSettlesWhileItProvesItsQuorum(t *testing.T) {
 		if c.last.wake.IsZero() || c.last.wake.After(c.seen[0].c.proven.Add(time.Second)) {
 			t.Errorf("%s: judged again at %v, want when its proof is 1 s old", row.name, c.last.wake)
 		}
-		c.run(200*ms, "a")
+		c.run(300*ms, "a") // a report is asked once more, for 150 ms at most
 		if got := c.last.verdicts[0]; got.Grade != Unhealthy || got.Reason != ReasonUnproved {
-			t.Errorf("%s: a is %v (%s) 1.1 s after its last proof, want unhealthy (unproved): its streams are to go", row.name, got.Grade, got.Reason)
+			t.Errorf("%s: a is %v (%s) 1.2 s after its last proof, want unhealthy (unproved): its streams are to go", row.name, got.Grade, got.Reason)
 		}
 	}
 }

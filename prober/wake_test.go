@@ -14,6 +14,7 @@ type stage struct {
 	due     time.Time
 	before  []sight // as they were 10 ms ago
 	rulings int
+	ruled   bool // 10 ms ago
 }
 
 func newStage(t *testing.T, names ...string) *stage {
@@ -47,7 +48,7 @@ func (s *stage) play(d time.Duration, happens func()) {
 			woken = woken || s.wakes(i, s.before[i].c, s.seen[i].c)
 		}
 		s.before = slices.Clone(s.seen)
-		if woken {
+		if s.ruled = woken; woken {
 			s.last = s.judge.rule(s.now, s.seen)
 			s.due = soonest(s.last.wake, s.now.Add(figures))
 			s.rulings++
@@ -86,5 +87,112 @@ func TestMemberCondemnedForNotProvingDoesNotSettle(t *testing.T) {
 	s.play(1200*ms, lie)
 	if got := s.is(); got != "unhealthy unproved" {
 		t.Errorf("a is %s 2.1 s after its last proof, want unhealthy unproved: its streams are to go", got)
+	}
+}
+
+// How old a proof is depends on how often the report is asked: less often the more watch it.
+func TestMemberSettlesHoweverRarelyItsReportIsAsked(t *testing.T) {
+	for _, row := range []struct {
+		poll, age, rtt time.Duration
+		asks           int // in 12 s, at most
+	}{
+		{500 * ms, 150 * ms, 10 * ms, 0},
+		{500 * ms, 600 * ms, 10 * ms, 0},
+		{500 * ms, 990 * ms, 10 * ms, 0}, // any older, and the shim finds no quorum
+		{2 * time.Second, 150 * ms, 10 * ms, 12},
+		{5 * time.Second, 990 * ms, 10 * ms, 12},
+		{5 * time.Second, 600 * ms, 140 * ms, 12},
+	} {
+		for _, condemned := range []bool{true, false} {
+			s := newStage(t, "a", "b")
+			want := "suspect settling"
+			if condemned {
+				s.set("a", isBad(kindQuorum))
+				s.run(time.Second)
+				want = "unhealthy settling"
+			}
+			s.set("a", because(ReasonSettling, s.now))
+			start, asked, asks := s.now, time.Time{}, 0
+			word := func(began time.Time) {
+				s.alter(0, func(n *condition) { n.said, n.proven = began, began.Add(-row.age) })
+			}
+			word(s.now)
+			s.play(12*time.Second, func() {
+				s.prove(1)
+				if s.now.Sub(start)%row.poll == 0 {
+					word(s.now)
+				}
+				if !asked.IsZero() && s.now.Sub(asked) >= row.rtt {
+					word(asked)
+					asked = time.Time{}
+				}
+				if s.ruled && slices.Contains(s.last.ask, "a") {
+					asked, asks = s.now, asks+1
+				}
+				if got := s.is(); s.ruled && got != want {
+					t.Fatalf("poll %v, proofs %v old at the answer: a is %s after %v, want %s: it proves its quorum all the while", row.poll, row.age, got, s.now.Sub(start), want)
+				}
+			})
+			if asks > row.asks {
+				t.Errorf("poll %v, proofs %v old at the answer: asked %d times in 12 s, want %d at most: all that watch it do", row.poll, row.age, asks, row.asks)
+			}
+			if s.rulings > 50 {
+				t.Errorf("poll %v, proofs %v old at the answer: %d rulings in 12 s, want a few a second", row.poll, row.age, s.rulings)
+			}
+		}
+	}
+}
+
+func TestMemberThatProvesNothingMoreDoesNotSettle(t *testing.T) {
+	for _, row := range []struct {
+		name          string
+		poll, answers time.Duration // how long a report takes to answer, when it is asked before its time
+		within        time.Duration // from the last proof
+	}{
+		{"it says settling all the same", 500 * ms, 0, 1490 * ms},
+		{"the same, asked rarely", 5 * time.Second, 0, 2000 * ms},
+		{"it is silent", time.Hour, time.Hour, 2140 * ms},
+		{"it answers late", time.Hour, 400 * ms, 2140 * ms},
+	} {
+		s := newStage(t, "a", "b")
+		s.set("a", isBad(kindQuorum))
+		s.run(time.Second)
+		s.set("a", because(ReasonSettling, s.now))
+		proven, asked := s.now, time.Time{}
+		stopped := proven
+		said := proven.Add(990 * ms)
+		word := func() { s.alter(0, func(n *condition) { n.said, n.proven = s.now, proven }) }
+		happens := func() {
+			s.prove(1)
+			switch {
+			case s.now.Equal(said), s.now.After(said) && s.now.Sub(said)%row.poll == 0:
+				word()
+			case s.ruled && slices.Contains(s.last.ask, "a"):
+				asked = s.now
+			}
+			if !asked.IsZero() && s.now.Sub(asked) >= row.answers {
+				word()
+				asked = time.Time{}
+			}
+		}
+		word()
+		s.play(row.within, happens)
+		if got := s.is(); got != "unhealthy settling" {
+			t.Errorf("%s: a is %s %v after its last proof, want it to settle while a word stands that told of a young one", row.name, got, s.now.Sub(stopped))
+		}
+		s.play(20*ms, happens)
+		if got := s.is(); got != "unhealthy unproved" {
+			t.Errorf("%s: a is %s %v after its last proof, want unhealthy unproved: its streams are to go", row.name, got, s.now.Sub(stopped))
+		}
+		s.play(500*ms, happens)
+		if got := s.is(); got != "unhealthy unproved" {
+			t.Errorf("%s: a is %s, want unhealthy unproved as long as it proves nothing", row.name, got)
+		}
+		proven = s.now
+		word()
+		s.play(10*ms, func() {})
+		if got := s.is(); got != "unhealthy settling" {
+			t.Errorf("%s: a is %s when it tells of a proof again, want unhealthy settling at once", row.name, got)
+		}
 	}
 }
