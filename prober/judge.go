@@ -219,7 +219,7 @@ func (j *judge) grade(st *standing, s sight, rest []sight, now time.Time, r *rul
 	case j.foreign(s):
 		return Parked, ReasonOtherCluster
 	case len(rest) == 0:
-		j.release(st, now) // a lone endpoint is never condemned: there is nothing to compare with
+		j.release(st, now, r) // a lone endpoint is never condemned: there is nothing to compare with
 	}
 	switch c.state {
 	case stateBad:
@@ -237,7 +237,7 @@ func (j *judge) grade(st *standing, s sight, rest []sight, now time.Time, r *rul
 		if !st.ejected.IsZero() && !j.mayReturn(st, s, rest, now, r) {
 			return Unhealthy, j.returning(st, s, now, r)
 		}
-		j.release(st, now)
+		j.release(st, now, r)
 		return Healthy, c.reason
 	default:
 		if !st.ejected.IsZero() {
@@ -446,9 +446,10 @@ func (j *judge) eject(st *standing, c *condition, now time.Time) {
 	st.flaps++
 }
 
-func (j *judge) release(st *standing, now time.Time) {
+func (j *judge) release(st *standing, now time.Time, r *ruling) {
 	if !st.ejected.IsZero() {
 		st.ejected, st.returned = time.Time{}, now
+		r.wake = now // others were compared before it was one to compare with
 	}
 }
 

@@ -196,3 +196,25 @@ func TestMemberThatProvesNothingMoreDoesNotSettle(t *testing.T) {
 		}
 	}
 }
+
+// Who was graded before it in the same ruling had nobody to be compared with.
+func TestReturningMemberIsAWitnessAtOnce(t *testing.T) {
+	for i, name := range []string{"a", "b"} { // the bad one comes before the other, or after it
+		other := 1 - i
+		s := newStage(t, "a", "b")
+		s.set(s.seen[other].address, isBad(kindQuorum))
+		s.run(time.Second)
+		bad := func(c *condition) { isBad(kindPath)(c); c.own = true }
+		s.set(name, bad)
+		s.play(100*ms, func() {})
+		if got := s.last.verdicts[i].Grade; got != Suspect {
+			t.Errorf("%s is %v while nobody is better, want suspect", name, got)
+		}
+		s.set(s.seen[other].address, isGood)
+		s.play(400*ms, func() { s.prove(other) })
+		s.want(map[string]string{"a": "a:unhealthy b:healthy", "b": "a:healthy b:unhealthy"}[name], "the other has been good for longer than the hold")
+		if s.rulings > 15 {
+			t.Errorf("%d rulings in 0.5 s, want a few: a return makes for one more", s.rulings)
+		}
+	}
+}
