@@ -51,3 +51,26 @@ func TestMemberThatSettlesKeepsSettling(t *testing.T) {
 		})
 	}
 }
+
+// With all members suspect there is nobody to compare with: the proof that disproves a member's
+// word is all that happens.
+func TestMembersThatAllSaidNoLeaderAreBackWithALaterProof(t *testing.T) {
+	for _, shims := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			ms := newMembers(t, shims, "a", "b", "c")
+			p := ms.prober(t, Config{})
+			within(t, p, 2*time.Second, "healthy healthy healthy")
+			time.Sleep(3 * time.Second)
+			for _, e := range ms.endpoints() {
+				p.Prove(e.Address)
+			}
+			synctest.Wait()
+			time.Sleep(50 * time.Millisecond)
+			for _, e := range ms.endpoints() {
+				p.NoLeader(e.Address)
+			}
+			within(t, p, 0, "suspect suspect suspect")
+			within(t, p, 100*time.Millisecond, "healthy healthy healthy")
+		})
+	}
+}

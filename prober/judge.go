@@ -61,7 +61,7 @@ type ruling struct {
 	wake     time.Time        // when to judge again even if nobody tells; zero: not before then
 	compare  bool             // ask all endpoints for evidence that can be compared
 	ask      []string         // endpoints whose reports are to be asked, before they are believed
-	awaited  []string         // endpoints whose reports were asked so: judge again when they answer
+	awaited  []string         // endpoints of which any word or proof may decide: judge again when it is there
 	prove    []string         // endpoints whose return depends on proofs, and that make none by themselves
 	before   map[string]Grade // grades that changed, with what they were
 }
@@ -91,7 +91,7 @@ func (j *judge) excuse(now time.Time, late time.Duration) {
 func (j *judge) rule(now time.Time, sights []sight) ruling {
 	r := ruling{verdicts: make([]Verdict, 0, len(sights)), before: make(map[string]Grade)}
 	j.known(sights, now)
-	sights = j.overlay(sights)
+	sights = j.overlay(sights, &r)
 	j.majority(sights)
 	rest := make([]sight, 0, len(sights))
 	for i, s := range sights {
@@ -130,8 +130,8 @@ func (j *judge) known(sights []sight, now time.Time) {
 }
 
 // overlay puts what users' calls were told above the conditions, until a proof that
-// began later disproves it.
-func (j *judge) overlay(sights []sight) []sight {
+// began later disproves it. That changes no condition, so it is awaited.
+func (j *judge) overlay(sights []sight, r *ruling) []sight {
 	out := make([]sight, len(sights))
 	for i, s := range sights {
 		out[i] = s
@@ -145,6 +145,7 @@ func (j *judge) overlay(sights []sight) []sight {
 			c.state, c.kind, c.reason, c.own = stateBad, kindQuorum, ReasonNoLeader, true
 			c.from, c.since = st.noLeader, st.noLeader
 			out[i].c = &c
+			r.awaited = append(r.awaited, s.address)
 		}
 	}
 	return out

@@ -33,7 +33,7 @@ func (p *Prober) loop() {
 	defer timer.Stop()
 	due := time.Now().Add(figures)
 	for {
-		var seen chan<- struct{}
+		var denied noLeader
 		select {
 		case <-p.ctx.Done():
 			return
@@ -42,10 +42,8 @@ func (p *Prober) loop() {
 			b.reseat()
 		case a := <-p.asked:
 			b.prove(a)
-		case d := <-p.denied:
-			b.judge.noLeader(d.address, time.Now())
-			b.prove(d.address)
-			seen = d.seen
+		case denied = <-p.denied:
+			b.judge.noLeader(denied.address, time.Now())
 		case <-timer.C:
 		}
 		now := time.Now()
@@ -53,8 +51,9 @@ func (p *Prober) loop() {
 			b.judge.excuse(now, late)
 		}
 		due = b.turn(now)
-		if seen != nil {
-			close(seen)
+		if denied.seen != nil {
+			b.prove(denied.address) // now that it is awaited
+			close(denied.seen)
 		}
 		timer.Reset(due.Sub(now))
 	}

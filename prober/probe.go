@@ -35,7 +35,7 @@ type probe struct {
 	prove   bool // a proof was
 	compare bool // comparison was
 	outs    int  // subscriptions that hold the endpoint condemned
-	waits   int  // subscriptions that await a report
+	waits   int  // subscriptions that await a report or a proof
 }
 
 // event is one thing that the loop is told: the outcome of a call, or news.
@@ -56,7 +56,7 @@ type subscription struct {
 
 	// Guarded by probe.mu. What they say wakes it though the condition is the same as before:
 	outed  bool // proofs of our own, while it holds the endpoint condemned
-	awaits bool // words of a report, while it has it asked once more
+	awaits bool // those, and words of a report, while one may decide
 }
 
 func newProbe(key probeKey, d dialer) *probe {
@@ -102,7 +102,7 @@ func (s *subscription) prove()   { s.request(func(p *probe) bool { p.prove = tru
 func (s *subscription) compare() { s.request(func(p *probe) bool { p.compare = true; return true }) }
 
 // stand says whether this subscriber holds the endpoint condemned, and whether it awaits the
-// answer of a report that is asked once more.
+// next word of a report, or proof.
 func (s *subscription) stand(out, awaits bool) {
 	s.request(func(p *probe) bool {
 		changed := out != s.outed
@@ -146,11 +146,11 @@ func (p *probe) publish(c condition) {
 	proved := !c.proof.Equal(before.proof) || !c.waived.Equal(before.waived)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !all && !(proved && p.outs > 0) && !(said && p.waits > 0) {
+	if !all && !(proved && p.outs > 0) && !((proved || said) && p.waits > 0) {
 		return
 	}
 	for s := range p.subs {
-		if all || proved && s.outed || said && s.awaits {
+		if all || proved && s.outed || (proved || said) && s.awaits {
 			wake(s.notify)
 		}
 	}

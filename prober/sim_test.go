@@ -37,7 +37,8 @@ type simEndpoint struct {
 	detector detector
 	last     condition
 	due      time.Time
-	awaited  bool // the judge waits for the report's answer
+	outed    bool // the judge holds it condemned
+	awaited  bool // the judge waits for a word of its report, or a proof
 
 	// How the member behaves.
 	path     string // ok, dead, refused
@@ -133,7 +134,8 @@ func (s *sim) step(e *simEndpoint) bool {
 
 func (s *sim) publish(e *simEndpoint) bool {
 	c := e.detector.step(&e.gather.ev, s.now)
-	woken := c.differs(&e.last) || !c.proof.Equal(e.last.proof) || !c.waived.Equal(e.last.waived) || e.awaited && !c.said.Equal(e.last.said)
+	proved := !c.proof.Equal(e.last.proof) || !c.waived.Equal(e.last.waived)
+	woken := c.differs(&e.last) || proved && (e.outed || e.awaited) || e.awaited && !c.said.Equal(e.last.said)
 	e.last = c
 	e.due = later(e.gather.wake(s.now), s.now.Add(time.Millisecond))
 	return woken
@@ -157,7 +159,8 @@ func (s *sim) rule() {
 	}
 	s.due = s.ruling.wake
 	for i, e := range s.ends {
-		e.gather.out(s.ruling.verdicts[i].Grade == Unhealthy, s.now)
+		e.outed = s.ruling.verdicts[i].Grade == Unhealthy
+		e.gather.out(e.outed, s.now)
 		e.awaited = slices.Contains(s.ruling.awaited, e.name)
 		if s.ruling.compare {
 			for _, o := range e.gather.compare(s.now, nil) {
