@@ -98,7 +98,7 @@ func BenchmarkLook(b *testing.B) {
 				for range n / 3 {
 					_, c := hub.Begin(b.Context(), picker.ClassRead, "/etcdserverpb.KV/Range")
 					defer c.Finish()
-					e.calls = append(e.calls, callView{call: c, class: picker.ClassRead, method: c.Method(), began: c.Began()})
+					e.calls = append(e.calls, callView{call: c, class: picker.ClassRead, method: c.Method(), picked: c.Began()})
 				}
 				v.endpoints = append(v.endpoints, e)
 			}

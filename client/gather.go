@@ -85,7 +85,7 @@ func (a *Attachment) calls(address string, leases map[*picker.Call]leaseInfo) []
 	calls := a.hub.Calls(address)
 	views := make([]callView, len(calls))
 	for i, c := range calls {
-		views[i] = callView{call: c, class: c.Class(), method: c.Method(), began: c.Began()}
+		views[i] = callView{call: c, class: c.Class(), method: c.Method(), picked: c.Picked()}
 		if l, ok := leases[c]; ok {
 			views[i].lease = l
 		}

@@ -17,7 +17,7 @@ type callView struct {
 	call   *picker.Call
 	class  picker.Class
 	method string
-	began  time.Time
+	picked time.Time // for the endpoint that it is on; it may have begun long before
 	lease  leaseInfo // of a lease stream
 }
 
@@ -89,7 +89,7 @@ type mover struct {
 	// due is when a watch or other stream on an unhealthy endpoint goes.
 	due map[*picker.Call]time.Time
 	// term is the last one with a known leader, and changes are when later ones than
-	// the first were heard of, oldest first. A mutation that began before one may
+	// the first were heard of, oldest first. A mutation that was sent before one may
 	// have been forwarded to the leader that was lost then; also when that one was
 	// elected again.
 	term    uint64
@@ -209,7 +209,7 @@ func (m *mover) endpoint(v *view, e *endpointView, due map[*picker.Call]time.Tim
 			continue
 		case picker.ClassRead, picker.ClassMutation:
 			d.watch = true
-			overdue = overdue || (c.class == picker.ClassRead || proposes(c)) && v.now.Sub(c.began) >= m.overdue
+			overdue = overdue || (c.class == picker.ClassRead || proposes(c)) && v.now.Sub(c.picked) >= m.overdue
 		case picker.ClassLease:
 			d.watch = d.watch || !c.lease.unanswered.IsZero()
 		}
@@ -305,7 +305,7 @@ func (m *mover) leave(v *view, e *endpointView, c callView, better bool, due map
 	case c.class == picker.ClassRead && avoided(e.grade):
 		return e.reason, m.bad[e.address]
 	case e.grade != prober.Unhealthy && e.grade != prober.Parked:
-	case m.settles(v.now, e) && (c.class != picker.ClassMutation || v.now.Sub(c.began) < 2*m.election):
+	case m.settles(v.now, e) && (c.class != picker.ClassMutation || v.now.Sub(c.picked) < 2*m.election):
 		// One that was lost with its quorum does not come back with it.
 	case c.class == picker.ClassMutation && e.left && v.now.Sub(e.since) < 2*m.election,
 		c.class == picker.ClassMutation && e.reason == prober.ReasonDraining && v.now.Sub(m.bad[e.address]) < 2*m.election:
@@ -319,7 +319,7 @@ func (m *mover) leave(v *view, e *endpointView, c callView, better bool, due map
 		return ReasonKeepalive, c.lease.unanswered
 	}
 	if proposes(c) {
-		if at := m.changed(c.began); !at.IsZero() && v.now.Sub(at) >= 2*m.election {
+		if at := m.changed(c.picked); !at.IsZero() && v.now.Sub(at) >= 2*m.election {
 			return ReasonLeaderLost, at
 		}
 	}

@@ -29,7 +29,7 @@ func newScene(t *testing.T) *scene {
 func (s *scene) call(class picker.Class, age time.Duration) callView {
 	_, c := s.hub.Begin(context.Background(), class, "/etcdserverpb.KV/Put")
 	s.t.Cleanup(c.Finish)
-	return callView{call: c, class: class, method: c.Method(), began: s.now.Add(-age)}
+	return callView{call: c, class: class, method: c.Method(), picked: s.now.Add(-age)}
 }
 
 func (s *scene) view(grades [3]prober.Grade, calls ...callView) view {
@@ -148,7 +148,7 @@ func TestWatchesLeaveSpreadOverTime(t *testing.T) {
 func TestMutationOfALostLeaderGetsTwoElectionTimeouts(t *testing.T) {
 	s := newScene(t)
 	old, fresh, read := s.call(picker.ClassMutation, 500*time.Millisecond), s.call(picker.ClassMutation, 0), s.call(picker.ClassRead, 500*time.Millisecond)
-	fresh.began = s.now.Add(time.Second)
+	fresh.picked = s.now.Add(time.Second)
 	v := s.view([3]prober.Grade{healthy, healthy, healthy}, old, fresh, read)
 	v.leader, v.term = 1, 5
 	if d := s.m.decide(v); len(d.ends) != 0 {
@@ -164,7 +164,7 @@ func TestMutationOfALostLeaderGetsTwoElectionTimeouts(t *testing.T) {
 	v.now = changed.Add(2 * time.Second)
 	d := s.m.decide(v)
 	if len(d.ends) != 1 || d.ends[0].call != old.call || d.ends[0].cause.Reason != ReasonLeaderLost {
-		t.Errorf("ended %v, want only the mutation that began before the new leader", d.ends)
+		t.Errorf("ended %v, want only the mutation that was sent before the new leader", d.ends)
 	}
 }
 

@@ -3,12 +3,15 @@ package client_test
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
+	"google.golang.org/grpc"
 
 	"github.com/quorumwise/quorumwise/client"
 	"github.com/quorumwise/quorumwise/e2e/fakeetcd"
@@ -71,4 +74,35 @@ func TestEveryKindOfMutationIsSentOnceAndItsOutcomeUnknown(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A leader that was lost before the mutation was sent has nothing of it, however long it
+// waited for a connection.
+func TestMutationThatWaitedForAConnectionIsNotOfTheLostLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := fakeetcd.New(3, fakeetcd.Options{Shim: fakeetcd.ShimSidecar})
+		defer c.Close()
+		c.SetLatency(200 * time.Millisecond)
+		cfg := c.ClientConfig()
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			if strings.HasSuffix(address, ":2379") {
+				select {
+				case <-time.After(2800 * time.Millisecond):
+				case <-ctx.Done():
+				}
+			}
+			return c.Dial(ctx, address)
+		}))
+		cli := newClientOf(t, cfg, options{})
+		defer closeInTime(t, cli)
+		time.AfterFunc(500*time.Millisecond, func() { c.Elect(1, 100*time.Millisecond) })
+		began := time.Now()
+		_, err := cli.Put(t.Context(), "k", "v")
+		if took := time.Since(began); err != nil || took < 2800*time.Millisecond {
+			t.Errorf("the Put ended after %v with %v, want it answered once there is a connection", took, err)
+		}
+		if h := cli.Health(); h.Term != c.Term() || h.Term < 3 {
+			t.Errorf("the client knows term %d of %d, want the second leader's: this tests nothing", h.Term, c.Term())
+		}
+	})
 }

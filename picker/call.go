@@ -23,8 +23,9 @@ type Call struct {
 	state callState
 	cause error   // of End
 	filed *ledger // nil: under none
-	// address of the newest pick; kept when that attempt is over.
+	// address and moment of the newest pick; kept when that attempt is over.
 	address string
+	picked  time.Time
 	// attempt numbers the picks. gRPC picks again for a retry, and when the
 	// connection was lost between pick and use; what the end of an older attempt
 	// has to say about filing does not count any more.
@@ -97,6 +98,14 @@ func (c *Call) Method() string { return c.method }
 
 // Began returns when Begin was called.
 func (c *Call) Began() time.Time { return c.began }
+
+// Picked returns when the call was last picked for an endpoint, zero while it has not
+// been. A call may wait long for that: only from then on can the endpoint be blamed.
+func (c *Call) Picked() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.picked
+}
 
 // Address returns the endpoint that the call was last picked for, "" while it
 // has not been picked. It stays known after the call has ended.
@@ -172,6 +181,7 @@ const (
 
 // file puts the call under the ledger and returns the number of the attempt.
 func (c *Call) file(l *ledger, fresh func() bool) (uint32, filing) {
+	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state != callRunning {
@@ -181,7 +191,7 @@ func (c *Call) file(l *ledger, fresh func() bool) (uint32, filing) {
 	if !l.add(c, fresh) {
 		return 0, filingStale
 	}
-	c.filed, c.address = l, l.address
+	c.filed, c.address, c.picked = l, l.address, now
 	c.attempt++
 	c.open++
 	return c.attempt, filingDone

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/balancer"
@@ -104,6 +105,25 @@ func TestUnknownClassIsOther(t *testing.T) {
 	if c.Class() != ClassOther {
 		t.Errorf("class %v, want %v: arrays are indexed by it", c.Class(), ClassOther)
 	}
+}
+
+func TestPickedIsWhenTheNewestPickWas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c := newCall(t, ClassMutation)
+		began := time.Now()
+		time.Sleep(3 * time.Second)
+		if !c.Picked().IsZero() {
+			t.Errorf("Picked before any pick = %v, want zero", c.Picked())
+		}
+		l := &ledger{address: "a"}
+		for range 2 {
+			c.done(mustFile(t, c, l), nothing)
+			if got := c.Picked(); !got.Equal(time.Now()) {
+				t.Errorf("picked %v after the call began, want %v", got.Sub(began), time.Since(began))
+			}
+			time.Sleep(time.Second)
+		}
+	})
 }
 
 func TestDoneOfAnOlderAttemptLeavesTheNewerFiling(t *testing.T) {

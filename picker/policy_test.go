@@ -877,7 +877,7 @@ func TestEverythingAtOnce(t *testing.T) {
 		loop(func(i int) {
 			for _, e := range r.hub.Endpoints() {
 				for _, c := range r.hub.Calls(e.Address) {
-					_ = fmt.Sprint(c.Class(), c.Method(), c.Began(), c.Address(), c.Sent(), c.Cause())
+					_ = fmt.Sprint(c.Class(), c.Method(), c.Began(), c.Picked(), c.Address(), c.Sent(), c.Cause())
 				}
 			}
 		})
