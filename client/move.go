@@ -84,8 +84,8 @@ type mover struct {
 	// bad is since when an endpoint has been one to avoid, without a break: what
 	// the callers are told, since a verdict's own time begins anew with each step.
 	bad map[string]time.Time
-	// settled is when an endpoint to avoid was last settling.
-	settled map[string]time.Time
+	// settled are the endpoints to avoid that are settling, or were.
+	settled map[string]settling
 	// due is when a watch or other stream on an unhealthy endpoint goes.
 	due map[*picker.Call]time.Time
 	// term is the last one with a known leader, and changes are when later ones than
@@ -166,30 +166,6 @@ func (m *mover) followBad(v view) {
 		}
 	}
 	m.bad = bad
-}
-
-// followSettling notes when each endpoint was last settling.
-func (m *mover) followSettling(v view) {
-	settled := make(map[string]time.Time)
-	for _, e := range v.endpoints {
-		at, known := m.settled[e.address]
-		switch {
-		case !avoided(e.grade):
-		case e.settling:
-			settled[e.address] = v.now
-		case known:
-			settled[e.address] = at
-		}
-	}
-	m.settled = settled
-}
-
-// settles reports whether an endpoint settles, or did so until a moment ago: one that is
-// still condemned and loses its quorum again is unhealthy without a hold, and so would be
-// left in any election for whoever notices it last.
-func (m *mover) settles(now time.Time, e *endpointView) bool {
-	at, was := m.settled[e.address]
-	return e.settling || was && now.Sub(at) < m.hold
 }
 
 func (m *mover) endpoint(v *view, e *endpointView, due map[*picker.Call]time.Time, d *decision) {
@@ -305,8 +281,7 @@ func (m *mover) leave(v *view, e *endpointView, c callView, better bool, due map
 	case c.class == picker.ClassRead && avoided(e.grade):
 		return e.reason, m.bad[e.address]
 	case e.grade != prober.Unhealthy && e.grade != prober.Parked:
-	case m.settles(v.now, e) && (c.class != picker.ClassMutation || v.now.Sub(c.picked) < 2*m.election):
-		// One that was lost with its quorum does not come back with it.
+	case m.settles(v.now, e) && !m.lost(v.now, e, c):
 	case c.class == picker.ClassMutation && e.left && v.now.Sub(e.since) < 2*m.election,
 		c.class == picker.ClassMutation && e.reason == prober.ReasonDraining && v.now.Sub(m.bad[e.address]) < 2*m.election:
 		// Nothing is wrong with the member as far as is known: it will answer.

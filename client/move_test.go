@@ -435,6 +435,37 @@ func TestNothingButReadsLeavesAMemberThatSettles(t *testing.T) {
 	}
 }
 
+// What waits on purpose, or was sent when the member had its quorum back, is not lost.
+func TestMutationThatWasNotLostStaysOnAMemberThatSettles(t *testing.T) {
+	s := newScene(t)
+	lock, lost, late := s.call(picker.ClassMutation, time.Hour), s.call(picker.ClassMutation, 0), s.call(picker.ClassMutation, 0)
+	lock.method, late.picked = "/v3lockpb.Lock/Lock", s.now.Add(200*time.Millisecond)
+	v := s.view([3]prober.Grade{unhealthy, suspect, suspect}, lock, lost, late)
+	v.now = s.now.Add(100 * time.Millisecond)
+	v.endpoints[0].reason, v.endpoints[0].settling = prober.ReasonSettling, true
+	s.m.decide(v) // nobody is better yet
+	v.endpoints[1].grade = healthy
+	for v.now = s.now.Add(1950 * time.Millisecond); v.now.Before(s.now.Add(10 * time.Second)); v.now = v.now.Add(50 * time.Millisecond) {
+		d := s.m.decide(v)
+		if v.now.Sub(s.now) < 2*time.Second && len(d.ends) != 0 {
+			t.Fatalf("%d ended before two election timeouts", len(d.ends))
+		}
+		if v.now.Sub(s.now) >= 2*time.Second && (len(d.ends) != 1 || d.ends[0].call != lost.call) {
+			t.Fatalf("%d ended after %v, want only the mutation that was sent before the member settled", len(d.ends), v.now.Sub(s.now))
+		}
+	}
+	// Its quorum goes, and comes back within a hold: what was sent before is lost now.
+	v.endpoints[0].settling = false
+	if d := s.m.decide(v); len(d.ends) != 1 {
+		t.Errorf("%d ended in a relapse shorter than a hold, want only what was lost before", len(d.ends))
+	}
+	v.now = v.now.Add(100 * time.Millisecond)
+	v.endpoints[0].settling = true
+	if d := s.m.decide(v); len(d.ends) != 2 {
+		t.Errorf("%d ended after the relapse, want both mutations and not the lock", len(d.ends))
+	}
+}
+
 // A shim that is rolled out anew stops; the etcd beside it goes on and answers.
 func TestMutationGetsItsAnswerFromAMemberWhoseShimDrains(t *testing.T) {
 	for reason, stays := range map[string]bool{prober.ReasonDraining: true, "no-quorum": false} {
