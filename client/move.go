@@ -94,6 +94,11 @@ type mover struct {
 	// elected again.
 	term    uint64
 	changes []time.Time
+	// lower is a lower term than that, and since when no higher one has had a leader.
+	lower struct {
+		term  uint64
+		since time.Time
+	}
 }
 
 // mostChanges bounds what is remembered of them.
@@ -142,7 +147,11 @@ func rank(c picker.Class) int {
 // followLeader notes when a new leader took over from a known one. The first
 // leader that is heard of took over from nobody.
 func (m *mover) followLeader(v view) {
-	if v.leader == 0 || v.term <= m.term {
+	if v.leader == 0 {
+		return
+	}
+	m.followLower(v)
+	if v.term <= m.term {
 		return
 	}
 	if m.term != 0 {
@@ -150,6 +159,20 @@ func (m *mover) followLeader(v view) {
 		m.changes = slices.Delete(m.changes, 0, max(0, len(m.changes)-mostChanges))
 	}
 	m.term = v.term
+}
+
+// followLower takes over a lower term when it lasts. While members elect, one that is cut
+// off may be the only one that names a leader, its last; but another cluster, or one that
+// was restored from a backup, begins at low terms.
+func (m *mover) followLower(v view) {
+	switch {
+	case v.term >= m.term:
+		m.lower.since = time.Time{}
+	case m.lower.since.IsZero():
+		m.lower.term, m.lower.since = v.term, v.now
+	case v.now.Sub(m.lower.since) >= 2*m.election:
+		m.term, m.lower.since = m.lower.term, time.Time{} // what it has led to since is news
+	}
 }
 
 // followBad notes since when each endpoint has been one to avoid.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -194,6 +195,42 @@ func TestMutationOfALostLeaderGetsNoMoreTimeByLaterElections(t *testing.T) {
 	}
 	if n := len(s.m.changes); n > mostChanges {
 		t.Errorf("%d elections are remembered, want at most %d", n, mostChanges)
+	}
+}
+
+// SetEndpoints may lead to another cluster, and one that is restored from a backup begins at
+// low terms: leaders are lost there too. What is not news is a leader of the past.
+func TestLeadersOfALowerTermAreFollowedWhenTheyLast(t *testing.T) {
+	type step struct {
+		term, leader uint64
+		until        time.Duration
+	}
+	const ms = time.Millisecond
+	for _, tt := range []struct {
+		name  string
+		steps []step
+		want  []time.Duration // when changes were heard of
+	}{
+		{"another cluster", []step{{90, 1, 0}, {3, 2, 5000 * ms}, {4, 2, 9000 * ms}}, []time.Duration{5050 * ms}},
+		{"another cluster that elects early", []step{{90, 1, 0}, {3, 2, 1000 * ms}, {4, 3, 9000 * ms}}, []time.Duration{2050 * ms}},
+		{"another cluster that has no leader at first", []step{{90, 1, 0}, {0, 0, 3000 * ms}, {3, 2, 6000 * ms}, {4, 3, 9000 * ms}}, []time.Duration{6050 * ms}},
+		{"a leader of the past between two", []step{{5, 1, 0}, {6, 2, 1000 * ms}, {5, 1, 2950 * ms}, {6, 2, 4000 * ms}}, []time.Duration{50 * ms}},
+		{"a leader of the past now and then", []step{{6, 2, 0}, {5, 1, 1500 * ms}, {6, 2, 1600 * ms}, {5, 1, 3100 * ms}, {6, 2, 4000 * ms}}, nil},
+	} {
+		s := newScene(t)
+		v := s.view([3]prober.Grade{healthy, healthy, healthy})
+		for _, step := range tt.steps {
+			for v.term, v.leader = step.term, step.leader; v.now.Sub(s.now) <= step.until; v.now = v.now.Add(50 * ms) {
+				s.m.decide(v)
+			}
+		}
+		var got []time.Duration
+		for _, at := range s.m.changes {
+			got = append(got, at.Sub(s.now))
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: changes at %v, want at %v", tt.name, got, tt.want)
+		}
 	}
 }
 
