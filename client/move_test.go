@@ -472,6 +472,39 @@ func TestNothingButReadsLeavesAMemberThatSettles(t *testing.T) {
 	}
 }
 
+// A quorum that comes and goes for good, each time for less than a hold, is none: what is
+// there leaves. One that lasts for a hold counts, as it does on a member in use.
+func TestMemberThatRelapsesAgainAndAgainIsLeft(t *testing.T) {
+	for _, tt := range []struct {
+		settles, relapses time.Duration
+		want              bool // it is left
+	}{
+		{100 * time.Millisecond, 250 * time.Millisecond, true},
+		{250 * time.Millisecond, 100 * time.Millisecond, true},
+		{350 * time.Millisecond, 250 * time.Millisecond, false},
+		{350 * time.Millisecond, 450 * time.Millisecond, true},
+	} {
+		s := newScene(t)
+		watch, lease := s.call(picker.ClassWatch, 0), s.call(picker.ClassLease, 0)
+		v := s.view([3]prober.Grade{unhealthy, healthy, healthy}, watch, lease)
+		left, first := make(map[*picker.Call]bool), time.Duration(0)
+		for ; v.now.Sub(s.now) < 10*time.Second; v.now = v.now.Add(50 * time.Millisecond) {
+			v.endpoints[0].settling = v.now.Sub(s.now)%(tt.settles+tt.relapses) < tt.settles
+			for _, c := range ended(s.m.decide(v)) {
+				if left[c] = true; first == 0 {
+					first = v.now.Sub(s.now)
+				}
+			}
+		}
+		if got := len(left) == 2; got != tt.want || len(left) == 1 {
+			t.Errorf("quorum for %v, none for %v: %d of watch and lease left, want all: %v", tt.settles, tt.relapses, len(left), tt.want)
+		}
+		if tt.want && first < tt.settles+300*time.Millisecond {
+			t.Errorf("quorum for %v, none for %v: left after %v, want a hold after the first relapse", tt.settles, tt.relapses, first)
+		}
+	}
+}
+
 // What waits on purpose, or was sent when the member had its quorum back, is not lost.
 func TestMutationThatWasNotLostStaysOnAMemberThatSettles(t *testing.T) {
 	s := newScene(t)

@@ -6,7 +6,9 @@ import "time"
 type settling struct {
 	on    bool      // it does now
 	began time.Time // of the newest stretch
-	last  time.Time // it was last so
+	// relapse is when it lost its quorum again; zero: it has not since it settled for a
+	// hold. Relapses with less between them are one, as they are to who condemns.
+	relapse time.Time
 }
 
 // followSettling notes when each endpoint is settling.
@@ -17,15 +19,19 @@ func (m *mover) followSettling(v view) {
 		switch {
 		case !avoided(e.grade):
 			continue
+		case e.settling && !s.on:
+			s.on, s.began = true, v.now
 		case e.settling:
-			if !s.on {
-				s.began = v.now
+			if v.now.Sub(s.began) >= m.hold {
+				s.relapse = time.Time{}
 			}
-			s.on, s.last = true, v.now
-		case known:
-			s.on = false
-		default:
+		case !known:
 			continue
+		case s.on:
+			s.on = false
+			if s.relapse.IsZero() {
+				s.relapse = v.now
+			}
 		}
 		settled[e.address] = s
 	}
@@ -37,7 +43,7 @@ func (m *mover) followSettling(v view) {
 // left in any election for whoever notices it last.
 func (m *mover) settles(now time.Time, e *endpointView) bool {
 	s, was := m.settled[e.address]
-	return s.on || was && now.Sub(s.last) < m.hold
+	return s.on || was && now.Sub(s.relapse) < m.hold
 }
 
 // lost reports whether a mutation on an endpoint that settles was lost with its quorum: it
