@@ -257,7 +257,7 @@ func (c *core) settle(now time.Time) {
 			// For the reason, and for who leads now.
 			c.observes.next, c.reads.next = now, now
 		}
-		if c.gate.bad(now, c.term, c.voter()) {
+		if c.gate.bad(now, c.term, c.voter(), c.leads(now)) {
 			c.window.lose()
 		}
 		c.target, c.behind = 0, false

@@ -10,8 +10,10 @@ import "time"
 // first, and doubles with each loss within calm of coming back (a flap) up to calm.
 // Each whole calm without a loss halves it, down to first. A loss that an election
 // explains is forgiven (excuse): in an election every member loses its quorum, and a
-// cluster that elects often must not end with all its members waiting. So is one that
-// is no illness: a learner waits for nothing when it has its vote.
+// cluster that elects often must not end with all its members waiting. One that did not
+// lead does not even wait for what it was lost for before: that it has waited for
+// already. One that led may be why there was an election. So is a loss forgiven that is
+// no illness: a learner waits for nothing when it has its vote.
 //
 // The first hold-down is no zero: a disk that stands still most of the time works in
 // between for long enough to complete a few proofs.
@@ -28,6 +30,8 @@ type gate struct {
 	losses   int
 	before   time.Duration // hold-down before the last loss, to go back to when excused
 	term     uint64        // raft term before the last loss; zero: not known
+	led      bool          // it led when it was lost
+	excused  bool          // the last loss was, of one that did not lead
 }
 
 // good takes in one proof while everything else is good as well. One that began
@@ -45,28 +49,28 @@ func (g *gate) good(begin, end time.Time) {
 
 // ready reports whether the streak is long enough to open.
 func (g *gate) ready(now time.Time) bool {
-	return g.streak >= g.rounds && now.Sub(g.since) >= g.hold
+	return g.streak >= g.rounds && (g.excused || now.Sub(g.since) >= g.hold)
 }
 
 // pass opens the gate.
 func (g *gate) pass(now time.Time) {
 	g.open = true
 	g.streak = 0
-	if g.losses > 0 {
+	if g.losses > 0 && !g.excused {
 		g.returned = now
 	}
 }
 
 // bad shuts the gate and ends a streak. It reports whether the gate was open. The term
-// is that of the newest good proof.
-func (g *gate) bad(now time.Time, term uint64, ill bool) bool {
+// is that of the newest good proof, led says whether the member leads, as far as is known.
+func (g *gate) bad(now time.Time, term uint64, ill, led bool) bool {
 	g.streak = 0
 	if !g.open {
 		return false
 	}
 	g.open = false
 	g.losses++
-	g.term = term
+	g.term, g.led, g.excused = term, led, false
 	g.before = g.hold
 	if ill {
 		g.hold = g.longer(now)
@@ -86,11 +90,13 @@ func (g *gate) longer(now time.Time) time.Duration {
 }
 
 // excuse takes back the growth of the hold-down by the last loss, when a higher
-// term shows that there was an election, and reports whether it did.
+// term shows that there was an election, and reports whether it did. From one that did
+// not lead it lifts the hold-down for this return.
 func (g *gate) excuse(term uint64) bool {
 	if g.open || g.term == 0 || term <= g.term {
 		return false
 	}
 	g.hold = min(g.hold, g.before)
+	g.excused = !g.led
 	return true
 }

@@ -31,7 +31,7 @@ func TestGateOpensAfterGoodProofsInARow(t *testing.T) {
 	if g.ready(now) {
 		t.Error("got ready after two proofs, want three")
 	}
-	g.bad(now, 0, true)
+	g.bad(now, 0, true, false)
 	now = streak(&g, now, 2)
 	if g.ready(now) {
 		t.Error("got ready after two, bad news, two: want three in a row")
@@ -72,7 +72,7 @@ func TestGateHoldDown(t *testing.T) {
 		now := start
 		for i, s := range c.steps {
 			now = comeBack(&g, now).Add(s.calm * time.Second)
-			g.bad(now, 0, true)
+			g.bad(now, 0, true, false)
 			if want := s.want * time.Second; g.hold != want {
 				t.Errorf("%s, loss %d: got %v, want %v", c.why, i+1, g.hold, want)
 			}
@@ -87,7 +87,7 @@ func TestGateWaitsOutTheHoldDownFromTheStreakOn(t *testing.T) {
 	if g.ready(now.Add(-ms)) {
 		t.Error("got ready before the hold-down is over")
 	}
-	g.bad(now, 0, true)
+	g.bad(now, 0, true, false)
 	begin := now
 	now = comeBack(&g, now)
 	if got := now.Sub(begin); got < 4*time.Second || got > 4200*ms {
@@ -99,7 +99,7 @@ func TestGateExcusesALossInAnElection(t *testing.T) {
 	g := testGate()
 	now := comeBack(&g, start)
 	for term := uint64(5); term < 105; term++ {
-		g.bad(now, term, true)
+		g.bad(now, term, true, false)
 		g.excuse(term)     // no news
 		g.excuse(term + 1) // an election
 		g.excuse(term + 1)
@@ -108,13 +108,50 @@ func TestGateExcusesALossInAnElection(t *testing.T) {
 	if g.hold != 0 {
 		t.Errorf("got a hold-down of %v after 100 elections, want none", g.hold)
 	}
-	g.bad(now, 105, true)
+	g.bad(now, 105, true, false)
 	g.excuse(105)
 	if g.hold != time.Second {
 		t.Errorf("got %v after a flap in the same term, want 1 s", g.hold)
 	}
-	g.bad(now, 0, true) // shut already
+	g.bad(now, 0, true, false) // shut already
 	if g.hold != time.Second {
 		t.Errorf("got %v, want that only a loss counts, not bad news while it is shut", g.hold)
+	}
+}
+
+// A member that was lost before waits for that once, and not again after each election: in one
+// all members are out, and while none serves nobody leaves the leader that is gone.
+func TestGateLiftsAHoldDownThatWasServedWhenAnElectionExplainsTheLoss(t *testing.T) {
+	for _, c := range []struct {
+		why  string
+		led  bool
+		term uint64 // that is seen after the loss
+		want time.Duration
+	}{
+		{"a follower in an election", false, 6, 0},
+		{"a follower in the same term", false, 5, 8 * time.Second},
+		{"the leader that was replaced", true, 6, 4 * time.Second},
+	} {
+		g := testGate()
+		now := comeBack(&g, start)
+		for range 3 { // holds of 1, 2 and 4 s
+			g.bad(now, 5, true, false)
+			now = comeBack(&g, now)
+		}
+		back := g.returned
+		g.bad(now, 5, true, c.led)
+		g.excuse(c.term)
+		lost := now
+		now = comeBack(&g, now)
+		if got := now.Sub(lost); got < c.want || got > c.want+400*ms {
+			t.Errorf("%s: back after %v, want %v and three proofs", c.why, got, c.want)
+		}
+		if c.want == 0 && !g.returned.Equal(back) {
+			t.Errorf("%s: its calm time began anew; an election is no return", c.why)
+		}
+		g.bad(now, c.term, true, false)
+		if want := 2 * max(c.want, 4*time.Second); g.hold != want {
+			t.Errorf("%s: the next flap costs %v, want %v: what it was lost for before still counts", c.why, g.hold, want)
+		}
 	}
 }

@@ -325,6 +325,32 @@ func TestShimForgivesLossesInElections(t *testing.T) {
 	})
 }
 
+// One that had been lost before is back as soon as any other: else nobody would serve after the
+// leader of a restless cluster is gone.
+func TestShimThatFlappedIsBackAtOnceAfterAnElection(t *testing.T) {
+	f := healthy()
+	run(t, f, Config{}, func(t *testing.T, s *Shim) {
+		settled(t, s)
+		out := func(then func(*fakeSource)) time.Duration {
+			f.set(func(f *fakeSource) { f.proof = hangs })
+			time.Sleep(1500 * time.Millisecond)
+			f.set(func(f *fakeSource) { f.proof = works; then(f) })
+			return within(t, s, time.Minute, "back", serving)
+		}
+		for range 3 {
+			out(func(*fakeSource) {})
+			time.Sleep(2 * time.Second)
+		}
+		if took := out(func(f *fakeSource) { f.seen.Term++ }); took > 600*time.Millisecond {
+			t.Errorf("got serving %v after an election, want within 600 ms though it flapped before", took)
+		}
+		time.Sleep(2 * time.Second)
+		if took := out(func(*fakeSource) {}); took < 8*time.Second {
+			t.Errorf("got serving %v after one more flap, want 8 s at least: those before still count", took)
+		}
+	})
+}
+
 func TestShimDrains(t *testing.T) {
 	run(t, healthy(), Config{}, func(t *testing.T, s *Shim) {
 		settled(t, s)
