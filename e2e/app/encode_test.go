@@ -41,7 +41,7 @@ func TestARecordIsTheSameAfterItsFile(t *testing.T) {
 			Watches: []workload.WatchRecord{{Name: "w", Events: []workload.Event{{Revision: 1, Value: "v", At: at(5)}}}, {Name: "x", Closed: oops}},
 			Leases:  []workload.LeaseRecord{{Name: "l", ID: 5, Answers: []time.Time{at(6)}, TTLs: []workload.TTL{{At: at(7), Remaining: time.Second}}}},
 		},
-		Attempts:  []workload.Attempt{{Method: workload.MethodWatch, Address: "a", Began: at(1), Watch: "w"}, {Method: workload.MethodPut, Ended: at(2), Err: oops}},
+		Attempts:  []workload.Attempt{{Method: workload.MethodWatch, Address: "a", Began: at(1), Watch: "w"}, {Method: workload.MethodPut, Ended: at(2), Err: oops, Values: []string{"p"}, Again: true}},
 		Histories: []history.Op{{Caller: 1, Group: "g", ID: "i", Kind: history.Get, Keys: []string{"a", "b"}, Outcome: history.Done, Found: []string{"", "x"}}},
 		Streams:   []history.Stream{{Name: "s", Responses: []history.Response{{At: 1, Revision: 2, Changes: []history.Change{{Previous: &empty}, {}}}}}},
 		Sections:  []history.Section{{Mutex: "m", Writes: []history.Write{{Value: "v"}}}},

@@ -48,6 +48,7 @@ func (e *Evidence) consistent(name string, rec app.Record) (c consistency) {
 		}
 	}
 	c.add(e.kept(rec))
+	c.add(resent(rec))
 	arrived, excused := e.arrivals(rec)
 	c.excused = excused
 	c.add(workload.CheckOnce(rec.Load.Puts, e.History.Applied, arrived))
@@ -69,20 +70,62 @@ func (e *Evidence) consistent(name string, rec app.Record) (c consistency) {
 	return c
 }
 
+// written are the values that only one mutation of an application puts. Counters, mutexes and
+// elections put the same ones again.
+func written(rec app.Record) (values []string) {
+	for _, p := range rec.Load.Puts {
+		values = append(values, p.ID)
+	}
+	for _, op := range rec.Histories {
+		values = append(values, op.Values...)
+	}
+	return values
+}
+
+// sent is how often the message of a mutation went out, and how often of these gRPC itself had it
+// go out once more. Of the first time it does not matter: the try before it never went out.
+type sent struct{ times, again int }
+
+// sentBy counts by value. Attempts are in order of their begin.
+func sentBy(rec app.Record) map[string]sent {
+	all := make(map[string]sent)
+	for _, a := range rec.Attempts {
+		for _, v := range a.Values {
+			s := all[v]
+			if s.times++; a.Again && s.times > 1 {
+				s.again++
+			}
+			all[v] = s
+		}
+	}
+	return all
+}
+
+// resent says which mutations a client sent more often than once by its own doing, whether or
+// not they arrived.
+func resent(rec app.Record) []string {
+	var bad lines
+	all := sentBy(rec)
+	for _, v := range written(rec) {
+		if s := all[v]; s.times-s.again > 1 {
+			bad.add("%s was sent %d times, and %d of these by gRPC itself: a mutation was sent again", v, s.times, s.again)
+		}
+	}
+	return bad
+}
+
 // arrivals are the counts without as many beyond the first as gRPC itself sent again, because
-// a server had said that it had not processed them: on the wire they came twice. Members of the
-// in-process kind count what they process, and have nothing to be excused.
+// a server had said that it had not processed them: on the wire they came twice. What went out
+// once has nothing to be excused, and members of the in-process kind count what they process.
 func (e *Evidence) arrivals(rec app.Record) (counts map[string]int, excused int) {
 	counts = maps.Clone(e.Arrived)
 	if e.Scenario.Shim == realetcd.ShimInProcess {
 		return counts, 0
 	}
-	for _, a := range rec.Attempts {
-		for _, v := range a.Again {
-			if counts[v] > 1 {
-				counts[v]--
-				excused++
-			}
+	for v, s := range sentBy(rec) {
+		if n := min(s.again, counts[v]-1); n > 0 {
+			counts[v] -= n
+			excused += n
 		}
 	}
 	return counts, excused

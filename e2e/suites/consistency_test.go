@@ -7,16 +7,23 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorumwise/quorumwise/e2e/history"
 	"github.com/quorumwise/quorumwise/e2e/realetcd"
 	"github.com/quorumwise/quorumwise/e2e/report"
 	"github.com/quorumwise/quorumwise/e2e/workload"
 )
 
-// again has gRPC send mutations of ours a second time.
-func (e *Evidence) again(values ...string) {
-	for _, v := range values {
-		e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodPut, Address: address("m1"), Began: at(loadBegins), Ended: at(loadBegins), Again: []string{v}})
+// sends has a mutation of ours go out so often besides: as often as gRPC says that it was its own
+// doing, or not.
+func (e *Evidence) sends(value string, again ...bool) {
+	for _, a := range again {
+		e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodPut, Address: address("m1"), Began: at(loadBegins), Ended: at(loadBegins), Values: []string{value}, Again: a})
 	}
+}
+
+// unsent has the first try of a mutation of ours not go out.
+func (e *Evidence) unsent(value string) {
+	e.Ours.Attempts = slices.DeleteFunc(e.Ours.Attempts, func(a workload.Attempt) bool { return slices.Contains(a.Values, value) })
 }
 
 // What a server did not process may come again, once for each time that gRPC sent it again, and
@@ -26,19 +33,28 @@ func TestJudgeExcusesWhatGRPCItselfSentAgain(t *testing.T) {
 		name  string
 		shim  realetcd.Shim
 		came  int // ours-7
-		again []string
+		sends func(*Evidence)
 		want  report.Status
 		noted bool
 	}{
-		{"sent again by gRPC", realetcd.ShimNone, 2, []string{"ours-7"}, report.Passed, true},
-		{"it never went out", realetcd.ShimSidecar, 1, []string{"ours-7"}, report.Passed, false},
-		{"sent again by somebody else too", realetcd.ShimNone, 3, []string{"ours-7"}, report.Failed, true},
-		{"another one", realetcd.ShimNone, 2, []string{"ours-8"}, report.Failed, false},
-		{"processed twice", realetcd.ShimInProcess, 2, []string{"ours-7"}, report.Failed, false},
+		{"sent again by gRPC", realetcd.ShimNone, 2, func(e *Evidence) { e.sends("ours-7", true) }, report.Passed, true},
+		{"sent again by gRPC, and only that came", realetcd.ShimNone, 1, func(e *Evidence) { e.sends("ours-7", true) }, report.Passed, false},
+		{"the first never went out", realetcd.ShimSidecar, 1, func(e *Evidence) { e.unsent("ours-7"); e.sends("ours-7", true) }, report.Passed, false},
+		{"the first never went out, and another one came", realetcd.ShimSidecar, 2, func(e *Evidence) { e.unsent("ours-7"); e.sends("ours-7", true) }, report.Failed, false},
+		{"the first never went out, and ours sends it once more", realetcd.ShimNone, 2, func(e *Evidence) { e.unsent("ours-7"); e.sends("ours-7", true, false) }, report.Failed, false},
+		{"ours sends it twice, and one comes", realetcd.ShimNone, 1, func(e *Evidence) { e.sends("ours-7", false) }, report.Failed, false},
+		{"ours sends a transaction twice, and one comes", realetcd.ShimInProcess, 1, func(e *Evidence) {
+			e.did(history.Op{Kind: history.Put, Values: []string{"x/0", "x/1"}})
+			e.sends("x/1", false, false)
+		}, report.Failed, false},
+		{"an increment is made again", realetcd.ShimNone, 1, func(e *Evidence) { e.sends("5", false, false) }, report.Passed, false},
+		{"sent again by somebody else too", realetcd.ShimNone, 3, func(e *Evidence) { e.sends("ours-7", true) }, report.Failed, true},
+		{"another one", realetcd.ShimNone, 2, func(e *Evidence) { e.sends("ours-8", true) }, report.Failed, false},
+		{"processed twice", realetcd.ShimInProcess, 2, func(e *Evidence) { e.sends("ours-7", true) }, report.Failed, false},
 	} {
 		e := sound()
 		e.Scenario.Shim, e.Arrived["ours-7"] = row.shim, row.came
-		e.again(row.again...)
+		row.sends(e)
 		v := e.Judge()
 		noted := slices.ContainsFunc(v.Notes, func(n string) bool { return strings.Contains(n, "came twice") })
 		if v.Status != row.want || noted != row.noted {

@@ -5,6 +5,7 @@ package suites
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorumwise/quorumwise/e2e/app"
@@ -107,6 +108,23 @@ func (e *Evidence) silent(from, to time.Duration, members ...string) {
 	}
 }
 
+// did files a mutation of ours, of the histories, that was done once as it should be. It has an ID
+// and keys of its own, and was counted.
+func (e *Evidence) did(op history.Op) {
+	op.ID, _, _ = strings.Cut(op.Values[0], "/")
+	op.Caller, op.Group, op.Outcome = 1, op.ID, history.Done
+	op.Call, op.Return, op.Revision = 5*time.Second, 5*time.Second+2*time.Millisecond, 100
+	op.Swapped = op.Kind == history.Swap
+	for i, v := range op.Values {
+		op.Keys = append(op.Keys, fmt.Sprint(op.ID, "/", i))
+		e.Truth.Changes = append(e.Truth.Changes, history.Change{Revision: op.Revision, Key: op.Keys[i], Value: v, Create: op.Revision, Version: 1})
+		if len(v) <= 1024 {
+			e.Arrived[v] = 1
+		}
+	}
+	e.Ours.Histories = append(e.Ours.Histories, op)
+}
+
 // record is what an application sees that leaves m2 in time.
 func (e *Evidence) record(name string) app.Record {
 	rec := app.Record{
@@ -138,9 +156,9 @@ func (e *Evidence) record(name string) app.Record {
 		rec.Load.Gets = append(rec.Load.Gets, workload.Op{Began: began, Ended: ended, Revision: int64(n)})
 		rec.Load.Puts = append(rec.Load.Puts, workload.Op{ID: id, Began: began, Ended: ended, Revision: int64(n)})
 		e.History.Applied[id], e.Arrived[id] = 1, 1
-		for _, method := range []string{workload.MethodRange, workload.MethodPut} {
-			rec.Attempts = append(rec.Attempts, workload.Attempt{Method: method, Address: address(member), Began: began, Ended: ended})
-		}
+		rec.Attempts = append(rec.Attempts,
+			workload.Attempt{Method: workload.MethodRange, Address: address(member), Began: began, Ended: ended},
+			workload.Attempt{Method: workload.MethodPut, Address: address(member), Began: began, Ended: ended, Values: []string{id}})
 	}
 	for method, of := range map[string]string{workload.MethodWatch: name, workload.MethodKeepAlive: ""} {
 		rec.Attempts = append(rec.Attempts,

@@ -81,12 +81,12 @@ func TestTraceTellsWhatGRPCSentAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		first reply // others are answered
 		code  codes.Code
-		want  []string
+		want  []bool // of each attempt: gRPC itself began it
 	}{
-		"answered":                         {answer, codes.OK, nil},
-		"refused":                          {refuse, codes.OK, []string{"v"}},
-		"not processed by one that leaves": {leave, codes.OK, []string{"v"}},
-		"perhaps processed":                {breakOff, codes.Unavailable, nil},
+		"answered":                         {answer, codes.OK, []bool{false}},
+		"refused":                          {refuse, codes.OK, []bool{false, true}},
+		"not processed by one that leaves": {leave, codes.OK, []bool{false, true}},
+		"perhaps processed":                {breakOff, codes.Unavailable, []bool{false}},
 	} {
 		replies := make(chan reply, 1)
 		replies <- tc.first
@@ -98,12 +98,15 @@ func TestTraceTellsWhatGRPCSentAgain(t *testing.T) {
 				return answer
 			}
 		})
-		var again []string
+		var again []bool
 		for _, a := range trace.Attempts(func(Attempt) bool { return true }) {
-			again = append(again, a.Again...)
+			again = append(again, a.Again)
+			if !slices.Equal(a.Values, []string{"v"}) {
+				t.Errorf("%s: an attempt carries %q; want v", name, a.Values)
+			}
 		}
 		if code != tc.code || !slices.Equal(again, tc.want) {
-			t.Errorf("%s: %v, sent again %q; want %v, %q", name, code, again, tc.code, tc.want)
+			t.Errorf("%s: %v, sent again %t; want %v, %t", name, code, again, tc.code, tc.want)
 		}
 	}
 }

@@ -29,7 +29,8 @@ type Attempt struct {
 	Ended   time.Time // zero while it is open
 	Err     error     // how it ended
 	Watch   string    // of a watch stream that was opened under a name (NameWatch): the name
-	Again   []string  // of a mutation that gRPC itself sent again, because it never went out or a server said that it had not processed it: the values
+	Values  []string  `json:",omitempty"` // of a mutation whose message went out: what it puts (Carried)
+	Again   bool      `json:",omitempty"` // gRPC itself began it, because the one before never went out or a server said that it had not processed it
 }
 
 // Stream says whether the attempt is a watch or keepalive stream.
@@ -83,8 +84,8 @@ func (t *Trace) Open(method string) []string {
 	return addrs
 }
 
-func (t *Trace) begin(method, address string, md metadata.MD) *Attempt {
-	a := &Attempt{Method: method, Address: address, Began: time.Now(), Watch: strings.Join(md.Get(watchHeader), " ")}
+func (t *Trace) begin(method, address string, again bool, md metadata.MD) *Attempt {
+	a := &Attempt{Method: method, Address: address, Began: time.Now(), Again: again, Watch: strings.Join(md.Get(watchHeader), " ")}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.attempts = append(t.attempts, a)
@@ -97,10 +98,10 @@ func (t *Trace) end(a *Attempt, err error) {
 	a.Ended, a.Err = time.Now(), err
 }
 
-func (t *Trace) again(a *Attempt, values []string) {
+func (t *Trace) carries(a *Attempt, values []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	a.Again = values
+	a.Values = values
 }
 
 // tracer is the stats handler of a trace.
@@ -157,11 +158,11 @@ func (h tracer) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	case *stats.Begin:
 		t.again = s.IsTransparentRetryAttempt
 	case *stats.OutPayload:
-		if t.again && t.filed != nil {
-			h.trace.again(t.filed, Carried(s.Payload))
+		if t.filed != nil {
+			h.trace.carries(t.filed, Carried(s.Payload))
 		}
 	case *stats.OutHeader:
-		t.filed = h.trace.begin(t.method, address(s.RemoteAddr), s.Header)
+		t.filed = h.trace.begin(t.method, address(s.RemoteAddr), t.again, s.Header)
 	case *stats.End:
 		if t.filed != nil {
 			h.trace.end(t.filed, s.Error)
