@@ -19,6 +19,7 @@ type Evidence struct {
 	Began     time.Time // of the timeline
 	Ended     time.Time // the loads were told to stop
 	Cut, Heal time.Time // the first fault, the last heal; zero: none
+	Acted     time.Time // the first step began that the timeline shows; zero: none did
 	Members   []MemberFacts
 	Target    string // name; "" none
 	Second    string

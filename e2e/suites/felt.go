@@ -22,27 +22,79 @@ const harmedAfter = 200 * time.Millisecond
 
 // harm says what the user of a client noticed from the fault on; "" if nothing.
 func (e *Evidence) harm(rec app.Record) string {
-	f := e.figures(rec)
-	failed, longest := f.Unknown, f.Lag
-	for _, n := range f.Failed {
-		failed += n
+	w, failed, longest := e.measured(rec), 0, e.longestWait(rec)
+	for _, c := range calls(rec, e.struck(rec)) {
+		if c.failed || c.unknown {
+			failed++
+		}
 	}
-	for _, q := range f.Calls {
-		longest = max(longest, q.Max)
-	}
-	switch {
-	case f.Stuck != "":
-		return f.Stuck
-	case f.LeasesLost > 0:
-		return fmt.Sprintf("%d leases lost", f.LeasesLost)
-	case f.EventsLost > 0:
-		return fmt.Sprintf("%d events lost", f.EventsLost)
+	switch lost := e.lostSince(rec); {
+	case w.LeasesLost > 0:
+		return fmt.Sprintf("%d leases lost", w.LeasesLost)
+	case w.WatchesClosed > 0:
+		return fmt.Sprintf("%d watches closed", w.WatchesClosed)
+	case lost > 0:
+		return fmt.Sprintf("%d events lost", lost)
 	case failed > 0:
 		return fmt.Sprintf("%d calls failed", failed)
 	case longest > harmedAfter:
 		return fmt.Sprintf("a wait of %v", shown(longest))
 	}
 	return ""
+}
+
+// struck is from when on harm counts: the first fault; where nothing is one, the first step that
+// does anything.
+func (e *Evidence) struck(rec app.Record) time.Time {
+	switch {
+	case !e.Cut.IsZero():
+		return e.Cut
+	case len(e.Hurts) > 0:
+		return e.firstHurt()
+	case !e.Acted.IsZero():
+		return e.Acted
+	}
+	return rec.Load.Began
+}
+
+// longestWait is the longest from the fault on, of a call or for an event that came, but for those
+// that the machine is a likely reason of.
+func (e *Evidence) longestWait(rec app.Record) (longest time.Duration) {
+	from := e.struck(rec)
+	wait := func(began, ended time.Time) {
+		if began.Before(from) {
+			began = from
+		}
+		if !e.stalled(when{began, began.Add(harmedAfter), ended}) {
+			longest = max(longest, ended.Sub(began))
+		}
+	}
+	for _, c := range calls(rec, from) {
+		wait(c.from, c.to)
+	}
+	for _, w := range rec.Load.Watches {
+		came := cameAt(w)
+		for _, ev := range e.Reference {
+			if at := came[ev.Revision]; ev.Revision > rec.Load.StartRev && !ev.At.After(rec.Load.Ended) && !at.IsZero() {
+				wait(ev.At, at)
+			}
+		}
+	}
+	return longest
+}
+
+// lostSince counts the events from the fault on that watches did not deliver.
+func (e *Evidence) lostSince(rec app.Record) (lost int) {
+	from := e.struck(rec)
+	for _, w := range rec.Load.Watches {
+		came := cameAt(w)
+		for _, ev := range workload.Between(e.Reference, rec.Load.StartRev, e.Upto) {
+			if came[ev.Revision].IsZero() && !ev.At.Before(from) {
+				lost++
+			}
+		}
+	}
+	return lost
 }
 
 // unfelt says that nobody noticed the faults of such a scenario; "" that somebody did, or

@@ -129,6 +129,8 @@ func TestControlThatSuffersNothingMakesAScenarioVoid(t *testing.T) {
 			ended(e)
 			e.Control.Load.Gets[20].Ended = e.Control.Load.Gets[20].Began.Add(time.Second)
 		}, report.Void, without},
+		{"a watch was behind before the fault", Suffers, func(e *Evidence) { ended(e); e.laggingControl(1500*time.Millisecond, 2900*time.Millisecond) }, report.Void, without},
+		{"a watch is behind", Suffers, func(e *Evidence) { ended(e); e.laggingControl(5*time.Second, 6*time.Second) }, report.Passed, ""},
 		{"ours suffers", Suffers, func(e *Evidence) {
 			ended(e)
 			e.Ours.Load.Gets[150].Ended = e.Ours.Load.Gets[150].Began.Add(harmedAfter + 100*time.Millisecond)
@@ -150,6 +152,13 @@ func TestControlThatSuffersNothingMakesAScenarioVoid(t *testing.T) {
 			e.Control.Load.Leases[0].ClosedAt = at(6 * time.Second)
 		}, report.Passed, ""},
 		{"nothing, which was to be expected", Harmless, ended, report.Passed, ""},
+		{"it was stuck before the fault", Stuck, func(e *Evidence) {
+			e.Scenario.Budget = Budget{}
+			e.Cut, e.Hurts[0].From, e.Hurts[0].Effect = at(6*time.Second), at(6*time.Second), Ends
+			e.waitingControl(2*time.Second, 5*time.Second)
+			e.laggingControl(2*time.Second, 5*time.Second)
+			e.Control.Load.Leases[0].ClosedAt = at(4 * time.Second)
+		}, report.Void, "was not stuck"},
 		{"less than it was to", Stuck, func(e *Evidence) {
 			e.Control.Load.Gets[150].Ended = e.Control.Load.Gets[150].Began.Add(time.Second)
 		}, report.Void, "was not stuck"},
@@ -167,6 +176,83 @@ func TestControlThatSuffersNothingMakesAScenarioVoid(t *testing.T) {
 				t.Errorf("notes %q; want one that it is a no-harm scenario: %v", v.Notes, row.expect == Harmless)
 			}
 		})
+	}
+}
+
+// laggingControl has what was written between two moments come to a watch of the control at the second one.
+func (e *Evidence) laggingControl(from, to time.Duration) {
+	events := e.Control.Load.Watches[1].Events
+	for i, ev := range e.Reference {
+		if within(ev.At, at(from), at(to)) {
+			events[i].At = at(to)
+		}
+	}
+}
+
+// lose takes away from a watch of the control what was written at a moment.
+func (e *Evidence) lose(d time.Duration) {
+	w := &e.Control.Load.Watches[1]
+	w.Events = slices.DeleteFunc(w.Events, func(ev workload.Event) bool { return within(ev.At, at(d), at(d+eventEvery-time.Millisecond)) })
+}
+
+// waitingControl is a Get of the control that comes back.
+func (e *Evidence) waitingControl(from, to time.Duration) {
+	e.Control.Load.Gets = append(e.Control.Load.Gets, workload.Op{Began: at(from), Ended: at(to), Revision: 1 << 40})
+}
+
+// What was before the fault is no harm of it, nor what the machine did.
+func TestHarmIsWhatTheFaultBrings(t *testing.T) {
+	const s, ms = time.Second, time.Millisecond
+	leaseLost := func(d time.Duration) func(*Evidence) {
+		return func(e *Evidence) { e.Control.Load.Leases[0].ClosedAt = at(d) }
+	}
+	failed := func(d time.Duration) func(*Evidence) {
+		return func(e *Evidence) {
+			e.Control.Load.Gets = append(e.Control.Load.Gets, workload.Op{Began: at(d), Ended: at(d + ms), Err: refusal(codes.Unavailable, "gone")})
+		}
+	}
+	unmarked := func(e *Evidence) { e.Cut = time.Time{} }
+	for _, row := range []struct {
+		name  string
+		plant func(*Evidence)
+		want  string
+	}{
+		{"nothing", func(*Evidence) {}, ""},
+		{"a watch falls behind", func(e *Evidence) { e.laggingControl(5*s, 5400*ms) }, "a wait of 400ms"},
+		{"a watch was behind before", func(e *Evidence) { e.laggingControl(1500*ms, 2900*ms) }, ""},
+		{"a watch was behind before and still is", func(e *Evidence) { e.laggingControl(2*s, 3300*ms) }, "a wait of 300ms"},
+		{"an event is lost", func(e *Evidence) { e.lose(11 * s) }, "1 events lost"},
+		{"an event was lost before", func(e *Evidence) { e.lose(2 * s) }, ""},
+		{"a watch is closed", func(e *Evidence) { e.Control.Load.Watches[0].Closed = refusal(codes.Unavailable, "gone") }, "1 watches closed"},
+		{"a lease is lost", leaseLost(6 * s), "1 leases lost"},
+		{"a lease was lost before", leaseLost(2 * s), ""},
+		{"a call fails", failed(6 * s), "1 calls failed"},
+		{"a call failed before", failed(2 * s), ""},
+		{"a call waits", func(e *Evidence) { e.waitingControl(5*s, 5400*ms) }, "a wait of 400ms"},
+		{"a call waited before", func(e *Evidence) { e.waitingControl(2*s, 3100*ms) }, ""},
+		{"a call waits since before", func(e *Evidence) { e.waitingControl(2*s, 3300*ms) }, "a wait of 300ms"},
+		{"a call waited before a fault that no step is marked for", func(e *Evidence) { unmarked(e); e.waitingControl(1*s, 2*s) }, ""},
+		{"a call waits after a fault that no step is marked for", func(e *Evidence) { unmarked(e); e.waitingControl(3*s, 4*s) }, "a wait of 1s"},
+		{"a call waited before the first step, and no member is hurt", func(e *Evidence) {
+			unmarked(e)
+			e.Hurts, e.Acted = nil, at(4*s)
+			e.waitingControl(1*s, 3900*ms)
+		}, ""},
+		{"a call waits after the first step, and no member is hurt", func(e *Evidence) {
+			unmarked(e)
+			e.Hurts, e.Acted = nil, at(4*s)
+			e.waitingControl(4*s, 5*s)
+		}, "a wait of 1s"},
+		{"the machine stands still, and a watch is behind", func(e *Evidence) { e.stall(5*s, 5400*ms); e.laggingControl(5*s, 5400*ms) }, ""},
+		{"the machine stands still, and a call waits", func(e *Evidence) { e.stall(5*s, 5400*ms); e.waitingControl(5*s, 5400*ms) }, ""},
+		{"the machine stands still, and a call waits for much longer", func(e *Evidence) { e.stall(5*s, 5400*ms); e.waitingControl(5*s, 8*s) }, "a wait of 3s"},
+		{"the machine stands still elsewhere, and a call waits", func(e *Evidence) { e.stall(7*s, 7400*ms); e.waitingControl(5*s, 5400*ms) }, "a wait of 400ms"},
+	} {
+		e := unnoticed()
+		row.plant(e)
+		if got := e.harm(e.Control); got != row.want {
+			t.Errorf("%s: harm %q; want %q", row.name, got, row.want)
+		}
 	}
 }
 

@@ -90,15 +90,11 @@ func classOf(op history.Op) string {
 // figures are what the user of one application has seen, from the fault on; from the start
 // of the load where there was none.
 func (e *Evidence) figures(rec app.Record) report.Figures {
-	w := e.measured(rec)
-	from := e.Cut
-	if from.IsZero() {
-		from = rec.Load.Began
-	}
+	w, from := e.measured(rec), e.struck(rec)
 	f := report.Figures{
 		Lag: w.Lag, Calls: make(map[string]report.Quantiles), Failed: make(map[string]int),
 		LastCall: w.LastCall, LastRead: w.LastRead, LastStream: w.LastStream, LastMutation: w.LastMutation,
-		LeasesLost: w.LeasesLost - len(e.revoked(rec.Load.Leases)), Leases: w.Leases, Closed: w.WatchesClosed,
+		LeasesLost: w.LeasesLost - len(e.revoked(since(rec.Load, from).Leases)), Leases: w.Leases, Closed: w.WatchesClosed,
 	}
 	f.Stuck = e.stuck(w)
 	for _, watch := range rec.Load.Watches {
@@ -195,10 +191,14 @@ func (e *Evidence) missed(rec app.Record, w workload.WatchRecord) (lost, twice i
 	return lost, twice
 }
 
-// measured are the load's figures; what left a bad member is the worst of all members
-// that suffered, each from its own fault on.
+// measured are the load's figures. Waits count from the fault on, and leases that were lost since
+// then; what left a bad member is the worst of all members that suffered, each from its own fault
+// on.
 func (e *Evidence) measured(rec app.Record) workload.Figures {
-	w := workload.Measure(rec.Load, rec.Trace(), e.Reference, workload.Fault{Heal: e.Heal}, app.OutcomeUnknown)
+	from := e.struck(rec)
+	late := slices.DeleteFunc(slices.Clone(e.Reference), func(ev workload.Event) bool { return ev.At.Before(from) })
+	w := workload.Measure(since(rec.Load, from), rec.Trace(), late, workload.Fault{Heal: e.Heal}, app.OutcomeUnknown)
+	w.Leases = len(rec.Load.Leases)
 	t := truthOf(e.Samples)
 	for _, hurt := range e.Hurts {
 		if h, must := e.away(t, hurt); must {
@@ -208,6 +208,26 @@ func (e *Evidence) measured(rec app.Record) workload.Figures {
 		}
 	}
 	return w
+}
+
+// since is a load without the Gets that had returned before a moment and the leases that were lost
+// by then. What was waited before it does not count.
+func since(load workload.Record, from time.Time) workload.Record {
+	load.Leases = slices.DeleteFunc(slices.Clone(load.Leases), func(l workload.LeaseRecord) bool {
+		return !l.LostAt().IsZero() && l.LostAt().Before(from)
+	})
+	var gets []workload.Op
+	for _, g := range load.Gets {
+		if !g.Ended.IsZero() && g.Ended.Before(from) {
+			continue
+		}
+		if g.Began.Before(from) {
+			g.Began = from
+		}
+		gets = append(gets, g)
+	}
+	load.Gets = gets
+	return load
 }
 
 // elsewhere says that there were members to go to when a member was hurt.

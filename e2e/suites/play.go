@@ -61,7 +61,8 @@ type play struct {
 	ran       map[string]*app.App
 	marks     []report.Mark
 	cut, heal time.Time
-	from      int64 // revision of the first change that can be the load's
+	acted     time.Time // the first step began that has a mark
+	from      int64     // revision of the first change that can be the load's
 	leaseTTL  time.Duration
 }
 
@@ -341,6 +342,9 @@ func (p *play) mark(step Step, now time.Time) {
 		kind, p.heal = report.MendedMark, now
 	case Noted:
 	}
+	if p.acted.IsZero() {
+		p.acted = now
+	}
 	p.marks = append(p.marks, report.Mark{At: now.Sub(p.zero), Kind: kind, Text: step.Text})
 }
 
@@ -349,7 +353,7 @@ func (p *play) gather(ctx context.Context) (*Evidence, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, catchUp, fmt.Errorf("the end took longer than %v", catchUp))
 	defer cancel()
 	ev := &Evidence{
-		Scenario: p.sc, Version: p.version, Began: p.zero, Ended: time.Now(), Cut: p.cut, Heal: p.heal,
+		Scenario: p.sc, Version: p.version, Began: p.zero, Ended: time.Now(), Cut: p.cut, Heal: p.heal, Acted: p.acted,
 		Died: make(map[string]string), Connected: make(map[string]int), LeaseTTL: p.leaseTTL,
 	}
 	var err error

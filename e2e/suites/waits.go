@@ -125,15 +125,10 @@ func (e *Evidence) behind(waits []span) (bad findings) {
 	rec := e.Ours.Load
 	for _, w := range rec.Watches {
 		var late []when
-		arrived := make(map[int64]time.Time, len(w.Events))
-		for _, ev := range w.Events {
-			if arrived[ev.Revision].IsZero() {
-				arrived[ev.Revision] = ev.At
-			}
-		}
+		came := cameAt(w)
 		for _, ev := range e.Reference {
-			at, came := arrived[ev.Revision]
-			if ev.Revision <= rec.StartRev || ev.At.After(rec.Ended) || !came || at.Sub(ev.At) <= workload.Slow {
+			at := came[ev.Revision]
+			if ev.Revision <= rec.StartRev || ev.At.After(rec.Ended) || at.IsZero() || at.Sub(ev.At) <= workload.Slow {
 				continue
 			}
 			if due := ev.At.Add(covered(waits, ev.At, at) + workload.Slow); at.After(due) {
@@ -146,6 +141,17 @@ func (e *Evidence) behind(waits []span) (bad findings) {
 		}
 	}
 	return bad
+}
+
+// cameAt is when a watch first delivered each revision.
+func cameAt(w workload.WatchRecord) map[int64]time.Time {
+	came := make(map[int64]time.Time, len(w.Events))
+	for _, ev := range w.Events {
+		if came[ev.Revision].IsZero() {
+			came[ev.Revision] = ev.At
+		}
+	}
+	return came
 }
 
 // slow says which calls took too long, or had not come back in the end. One that was in
