@@ -21,7 +21,8 @@ const (
 	bigValue = 210 << 10
 )
 
-// big writes transactions whose events do not fit into one response.
+// big writes transactions whose events do not fit into one response. What fills them is too long to
+// be counted where it arrives: their ID is put beside it.
 type big struct {
 	*site
 	mu  sync.Mutex
@@ -34,16 +35,7 @@ func (b *big) start() {
 }
 
 func (b *big) write() error {
-	b.n++
-	op := history.Op{Caller: bigCaller, Group: b.cfg.Name + "/big", ID: fmt.Sprintf("%s-big-%d", b.cfg.Name, b.n), Kind: history.Put}
-	var puts []clientv3.Op
-	for i := range bigKeys {
-		key := fmt.Sprintf("%s%s/%d", bigPrefix, b.cfg.Name, i)
-		value := fmt.Sprintf("%s/%d:", op.ID, i)
-		value += strings.Repeat("x", bigValue-len(value))
-		op.Keys, op.Values = append(op.Keys, key), append(op.Values, value)
-		puts = append(puts, clientv3.OpPut(key, value))
-	}
+	op, puts := b.next()
 	ctx, cancel := b.bound(b.cfg.RequestTimeout)
 	defer cancel()
 	began := time.Now()
@@ -61,6 +53,23 @@ func (b *big) write() error {
 	defer b.mu.Unlock()
 	b.ops = append(b.ops, op)
 	return err
+}
+
+// next is the transaction that comes next.
+func (b *big) next() (op history.Op, puts []clientv3.Op) {
+	b.n++
+	op = history.Op{Caller: bigCaller, Group: b.cfg.Name + "/big", ID: fmt.Sprintf("%s-big-%d", b.cfg.Name, b.n), Kind: history.Put}
+	put := func(key, value string) {
+		key = bigPrefix + b.cfg.Name + "/" + key
+		op.Keys, op.Values = append(op.Keys, key), append(op.Values, value)
+		puts = append(puts, clientv3.OpPut(key, value))
+	}
+	put("id", op.ID)
+	for i := range bigKeys {
+		value := fmt.Sprintf("%s/%d:", op.ID, i)
+		put(fmt.Sprint(i), value+strings.Repeat("x", bigValue-len(value)))
+	}
+	return op, puts
 }
 
 // bigCaller is no number of a caller of the histories.

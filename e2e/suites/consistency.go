@@ -134,16 +134,32 @@ func (e *Evidence) arrivals(rec app.Record) (counts map[string]int, excused int)
 // miscounted says of the counts that they lack what a server must have got.
 func (e *Evidence) miscounted() string {
 	missing, first := 0, ""
-	for _, p := range slices.Concat(e.Ours.Load.Puts, e.Control.Load.Puts) {
-		if acked := !p.Ended.IsZero() && p.Err == nil; acked && e.Arrived[p.ID] == 0 {
+	for _, v := range slices.Concat(answered(e.Ours), answered(e.Control)) {
+		if e.Arrived[v] == 0 {
 			missing++
-			first = cmp.Or(first, p.ID)
+			first = cmp.Or(first, v)
 		}
 	}
 	if missing == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the counts are incomplete: %d mutations that servers acknowledged, %s first, were counted nowhere", missing, first)
+	return fmt.Sprintf("the counts are incomplete: %d values of mutations that servers answered, %s first, were counted nowhere", missing, first)
+}
+
+// answered are the values of the mutations that servers answered, also of those that did not swap,
+// as far as they are counted where they arrive.
+func answered(rec app.Record) (values []string) {
+	for _, p := range rec.Load.Puts {
+		if !p.Ended.IsZero() && p.Err == nil {
+			values = append(values, p.ID)
+		}
+	}
+	for _, op := range rec.Histories {
+		if op.Outcome == history.Done {
+			values = append(values, op.Values...)
+		}
+	}
+	return slices.DeleteFunc(values, func(v string) bool { return !workload.Identifies(v) })
 }
 
 func (c *consistency) add(violations []string) { c.violations = append(c.violations, violations...) }

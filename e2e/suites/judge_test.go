@@ -154,6 +154,15 @@ func TestJudgeCatchesWhatIsPlanted(t *testing.T) {
 		says  string // in a violation, or in the reason
 	}{
 		{"nothing was inflicted", func(e *Evidence) { e.Hurts, e.Ours.Moves, e.Scenario.Budget = nil, nil, Budget{} }, report.Broken, "nothing was inflicted"},
+		{"an answered transaction was counted nowhere", func(e *Evidence) {
+			e.did(history.Op{Kind: history.Put, Values: []string{"txn-1/0", "txn-1/1"}})
+			delete(e.Arrived, "txn-1/1")
+		}, report.Broken, "the counts are incomplete: 1 values of mutations that servers answered, txn-1/1 first"},
+		{"a swap of the control was counted nowhere", func(e *Evidence) {
+			e.did(history.Op{Kind: history.Swap, Values: []string{"swap-1"}})
+			e.Ours.Histories, e.Control.Histories = nil, e.Ours.Histories
+			delete(e.Arrived, "swap-1")
+		}, report.Broken, "servers answered, swap-1 first"},
 		{"a member was never sampled", func(e *Evidence) {
 			e.Samples = slices.DeleteFunc(e.Samples, func(s realetcd.Sample) bool { return s.Member == "m1" })
 		}, report.Broken, "never sampled"},
@@ -177,7 +186,7 @@ func TestJudgeCatchesWhatIsPlanted(t *testing.T) {
 		{"a member's count is incomplete", func(e *Evidence) {
 			e.Uncounted = []string{"the count at m2 is incomplete: a connection cannot be followed"}
 		}, report.Broken, "the count at m2 is incomplete"},
-		{"an acknowledged mutation was counted nowhere", func(e *Evidence) { delete(e.Arrived, "ours-7") }, report.Broken, "counts are incomplete: 1 mutations that servers acknowledged, ours-7 first"},
+		{"an acknowledged mutation was counted nowhere", func(e *Evidence) { delete(e.Arrived, "ours-7") }, report.Broken, "counts are incomplete: 1 values of mutations that servers answered, ours-7 first"},
 		{"one of the control was counted nowhere", func(e *Evidence) { delete(e.Arrived, "control-7") }, report.Broken, "control-7 first"},
 		{"an incomplete count is too high", func(e *Evidence) {
 			e.Uncounted, e.Arrived["ours-7"] = []string{"the count at m2 is incomplete"}, 2
@@ -529,6 +538,15 @@ func TestJudgePassesWhatIsNobodysFault(t *testing.T) {
 			e.sample(healedAt+time.Millisecond, "m2", realetcd.Quorum)
 			e.Samples[len(e.Samples)-1].Shim = realetcd.ShimNotServing + " (settling)"
 			e.shunned("m2")
+		}},
+		{"what is too long to be counted was not", func(e *Evidence) {
+			e.did(history.Op{Kind: history.Put, Values: []string{"big-1", "big-1/" + strings.Repeat("x", 2000)}})
+		}},
+		{"what nobody answered was not counted", func(e *Evidence) {
+			e.did(history.Op{Kind: history.Put, Values: []string{"lost-1"}})
+			op := &e.Ours.Histories[0]
+			op.Outcome, op.Error, op.Revision = history.Unknown, "context deadline exceeded", 0
+			delete(e.Arrived, "lost-1")
 		}},
 		{"the control's reads go back in time", func(e *Evidence) { e.Control.Load.Gets[200].Revision = 1 }},
 		{"nothing is expected of the control", func(e *Evidence) {

@@ -23,8 +23,11 @@ func Carried(req any) []string {
 	return values
 }
 
+// Identifies says whether a value is counted where it arrives.
+func Identifies(value string) bool { return value != "" && len(value) <= longestIdentity }
+
 func carriedByPut(values []string, r *pb.PutRequest) []string {
-	if v := string(r.GetValue()); v != "" && len(v) <= longestIdentity && !slices.Contains(values, v) {
+	if v := string(r.GetValue()); Identifies(v) && !slices.Contains(values, v) {
 		return append(values, v)
 	}
 	return values
