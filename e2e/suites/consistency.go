@@ -51,12 +51,12 @@ func (e *Evidence) consistent(name string, rec app.Record) (c consistency) {
 	c.add(resent(rec))
 	arrived, excused := e.arrivals(rec)
 	c.excused = excused
-	c.add(workload.CheckOnce(rec.Load.Puts, e.History.Applied, arrived))
+	c.add(workload.CheckOnce(rec.Load.Puts, e.History.Applied, telling(arrived, written(app.Record{Load: rec.Load}))))
 	c.add(workload.CheckReads(rec.Load.Gets, rec.Load.Puts))
 	for _, s := range rec.Streams {
 		c.add(history.CheckStream(s, e.Truth))
 	}
-	c.add(history.CheckOnce(rec.Histories, e.Truth, arrived))
+	c.add(history.CheckOnce(rec.Histories, e.Truth, telling(arrived, written(app.Record{Histories: rec.Histories}))))
 	c.add(history.CheckLocks(rec.Sections, e.Truth, e.handOver()))
 	c.add(history.CheckElections(rec.Reigns, e.Truth, e.handOver()))
 	c.add(e.resumed(rec))
@@ -129,6 +129,15 @@ func (e *Evidence) arrivals(rec app.Record) (counts map[string]int, excused int)
 		}
 	}
 	return counts, excused
+}
+
+// telling are the counts; nil where they hold none of some values. What was not counted is no
+// client's fault: miscounted tells it.
+func telling(counts map[string]int, values []string) map[string]int {
+	if slices.ContainsFunc(values, func(v string) bool { return counts[v] > 0 }) {
+		return counts
+	}
+	return nil
 }
 
 // miscounted says of the counts that they lack what a server must have got.

@@ -163,6 +163,18 @@ func TestJudgeCatchesWhatIsPlanted(t *testing.T) {
 			e.Ours.Histories, e.Control.Histories = nil, e.Ours.Histories
 			delete(e.Arrived, "swap-1")
 		}, report.Broken, "servers answered, swap-1 first"},
+		{"an answered swap was counted nowhere", func(e *Evidence) {
+			e.did(history.Op{Kind: history.Swap, Values: []string{"swap-1"}})
+			delete(e.Arrived, "swap-1")
+		}, report.Broken, "servers answered, swap-1 first"},
+		{"nothing was counted, and it is known why", func(e *Evidence) {
+			e.Arrived, e.Uncounted = map[string]int{}, []string{"the count at m1 is incomplete: it speaks TLS"}
+		}, report.Broken, "it speaks TLS"},
+		{"nothing was counted, and nobody knows why", func(e *Evidence) { e.Arrived = map[string]int{} }, report.Broken, "the counts are incomplete"},
+		{"nobody counted", func(e *Evidence) { e.Arrived = nil }, report.Broken, "the counts are incomplete"},
+		{"nothing was counted, and a mutation was applied twice", func(e *Evidence) {
+			e.Arrived, e.History.Applied["ours-7"] = map[string]int{}, 2
+		}, report.Failed, "was applied 2 times"},
 		{"a member was never sampled", func(e *Evidence) {
 			e.Samples = slices.DeleteFunc(e.Samples, func(s realetcd.Sample) bool { return s.Member == "m1" })
 		}, report.Broken, "never sampled"},
