@@ -14,11 +14,18 @@ import (
 // wire counts the mutations that come in by the client port of a member's host, for servers that
 // cannot count themselves. What comes by the host's loopback, from the sidecar alone, is not seen.
 type wire struct {
-	mu          sync.Mutex          // taken inside of a capture's
-	captures    []*nethosts.Capture // all but the last one were closed
+	mu          sync.Mutex // taken inside of a capture's
+	captures    []capture  // all but the last one were closed
 	connections map[netip.AddrPort]*inbound
 	counts      map[string]int
 	gaps        []string // why some may be missing
+}
+
+// capture is what a wire wants of a *nethosts.Capture.
+type capture interface {
+	Sync()
+	Lost() (int, error)
+	Close() error
 }
 
 // inbound is what a client sends on one connection.
@@ -58,7 +65,7 @@ func (w *wire) close() error {
 	return err
 }
 
-func (w *wire) last() *nethosts.Capture {
+func (w *wire) last() capture {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.captures) == 0 {

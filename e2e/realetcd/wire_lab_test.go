@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,33 @@ func arrivedAre(t *testing.T, c *Cluster, want map[string]int) {
 	}
 	if len(arrived.Gaps) > 0 {
 		t.Errorf("gaps %q; want none", arrived.Gaps)
+	}
+}
+
+// What comes in by a connection that nobody can read may be a mutation.
+func TestConnectionThatCannotBeReadIsAGapOfItsMember(t *testing.T) {
+	t.Parallel()
+	ctx := within(t, 40*time.Second)
+	c := started(ctx, t, Config{})
+	m2 := c.Member("m2")
+	host := must1(c.cfg.Lab.Host("client"))(t)
+	must1(clientOn(t, host, m2).Put(ctx, "k", "v"))(t)
+	arrivedAre(t, c, map[string]int{"v": 1})
+
+	var conn net.Conn
+	must(t, host.Do(func() (err error) { conn, err = net.DialTimeout("tcp", m2.Endpoint(), 10*time.Second); return err }))
+	defer conn.Close()
+	must1(conn.Write([]byte("\x16\x03")))(t) // as TLS begins
+	want := fmt.Sprintf("the count at m2 is incomplete: a connection from %s cannot be followed: it speaks TLS", conn.LocalAddr())
+	var gaps []string
+	for deadline := time.Now().Add(10 * time.Second); len(gaps) == 0 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		gaps = must1(c.Arrived())(t).Gaps
+	}
+	if !slices.Equal(gaps, []string{want}) {
+		t.Errorf("gaps %q; want just %q", gaps, want)
+	}
+	if n := must1(c.Arrived())(t).Counts["v"]; n != 1 {
+		t.Errorf("v arrived %d times; want what was counted still", n)
 	}
 }
 

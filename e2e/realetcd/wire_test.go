@@ -3,8 +3,10 @@
 package realetcd
 
 import (
+	"errors"
 	"maps"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/quorumwise/quorumwise/e2e/nethosts"
@@ -18,6 +20,45 @@ func listening() *wire { return &wire{connections: make(map[netip.AddrPort]*inbo
 // send gives what a client sends on a connection whose SYN had the number first, after some bytes.
 func (w *wire) send(first uint32, after int, p []byte) {
 	w.segment(nethosts.Segment{From: client1, Seq: first + 1 + uint32(after), Payload: p})
+}
+
+// damaged is a capture that lost something, and ended early.
+type damaged struct {
+	lost   int
+	err    error
+	synced bool
+}
+
+func (d *damaged) Sync()              { d.synced = true }
+func (d *damaged) Close() error       { return nil }
+func (d *damaged) Lost() (int, error) { return d.lost, d.err }
+
+// A count that lacks something must not look like a whole one, also of a capture before the last.
+func TestWireTellsWhatItsCapturesLost(t *testing.T) {
+	whole, lost, ended := &damaged{}, &damaged{lost: 3}, &damaged{err: errors.New("the capture ended: no such device")}
+	for name, tc := range map[string]struct {
+		captures []*damaged
+		want     []string
+	}{
+		"nothing":            {[]*damaged{whole}, nil},
+		"some segments":      {[]*damaged{lost, whole}, []string{"3 segments that came were not looked at: the harness was too slow"}},
+		"all after a moment": {[]*damaged{ended}, []string{"the capture ended: no such device"}},
+	} {
+		w := listening()
+		for _, c := range tc.captures {
+			w.captures = append(w.captures, c)
+		}
+		w.count([]string{"a"})
+		got := make(map[string]int)
+		if gaps := w.addTo(got); !slices.Equal(gaps, tc.want) || got["a"] != 1 {
+			t.Errorf("%s: gaps %q, counted %v; want %q, and a once", name, gaps, got, tc.want)
+		}
+		for i, c := range tc.captures {
+			if !c.synced {
+				t.Errorf("%s: what came to capture %d before the call was not waited for", name, i)
+			}
+		}
+	}
 }
 
 func oneCall(value string) []byte {

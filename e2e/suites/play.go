@@ -368,11 +368,9 @@ func (p *play) gather(ctx context.Context) (*Evidence, error) {
 	if ev.Truth, err = history.ReadTruth(ctx, p.writer, app.Prefix, p.from); err != nil {
 		return nil, err
 	}
-	arrived, err := p.st.Cluster.Arrived()
-	if err != nil {
+	if err := ev.count(p.st.Cluster); err != nil {
 		return nil, err
 	}
-	ev.Arrived, ev.Uncounted = arrived.Counts, arrived.Gaps
 	ev.Crashed = p.st.Cluster.Crashed()
 	ev.Samples, ev.Reference = p.sampler.Stop(), p.reference.Events()
 	ev.Truth.Moments = moments(ev.Reference, p.zero)
@@ -402,6 +400,15 @@ func (p *play) stopApps(ctx context.Context, ev *Evidence) {
 		})
 	}
 	both.Wait()
+}
+
+// count takes what reached servers, and what may be missing of it.
+func (e *Evidence) count(cluster interface {
+	Arrived() (realetcd.Arrivals, error)
+}) error {
+	arrived, err := cluster.Arrived()
+	e.Arrived, e.Uncounted = arrived.Counts, arrived.Gaps
+	return err
 }
 
 // facts are what the stage has filed.

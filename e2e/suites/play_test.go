@@ -3,9 +3,37 @@
 package suites
 
 import (
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/quorumwise/quorumwise/e2e/realetcd"
+	"github.com/quorumwise/quorumwise/e2e/report"
 )
+
+// counted is a cluster with these counts.
+type counted struct {
+	arrived realetcd.Arrivals
+	err     error
+}
+
+func (c counted) Arrived() (realetcd.Arrivals, error) { return c.arrived, c.err }
+
+// Counts with a gap that the judge does not hear of would pass what was not counted.
+func TestPlayTellsTheJudgeWhatWasCountedAndWhatWasNot(t *testing.T) {
+	e := sound()
+	gap := "the count at m2 is incomplete: it speaks TLS"
+	if err := e.count(counted{arrived: realetcd.Arrivals{Counts: e.Arrived, Gaps: []string{gap}}}); err != nil {
+		t.Fatal(err)
+	}
+	if v := e.Judge(); v.Status != report.Broken || v.Reason != gap || e.Arrived["ours-7"] != 1 {
+		t.Errorf("judged %s (%s) with ours-7 counted %d times; want broken with %q, and once", v.Status, v.Reason, e.Arrived["ours-7"], gap)
+	}
+	oops := errors.New("the file is gone")
+	if err := e.count(counted{err: oops}); !errors.Is(err, oops) {
+		t.Errorf("counts that cannot be had: %v; want %v", err, oops)
+	}
+}
 
 // What comes before the first step that the timeline shows is no part of what happens.
 func TestPlayRemembersWhenItFirstActed(t *testing.T) {
