@@ -402,10 +402,13 @@ func (p *play) stopApps(ctx context.Context, ev *Evidence) {
 	both.Wait()
 }
 
-// count takes what reached servers, and what may be missing of it.
-func (e *Evidence) count(cluster interface {
+// counter is what knows how often mutations reached servers.
+type counter interface {
 	Arrived() (realetcd.Arrivals, error)
-}) error {
+}
+
+// count takes what reached servers, and what may be missing of it.
+func (e *Evidence) count(cluster counter) error {
 	arrived, err := cluster.Arrived()
 	e.Arrived, e.Uncounted = arrived.Counts, arrived.Gaps
 	return err
