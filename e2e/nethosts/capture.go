@@ -57,7 +57,7 @@ func (h *Host) Capture(port uint16, take func(Segment)) (*Capture, error) {
 		return nil, fmt.Errorf("nethosts: capture port %d of %s: the host was removed", port, h.name)
 	}
 	err := h.Do(func() (err error) {
-		c.fd, err = packetSocket(port)
+		c.fd, err = packetSocket("eth0", port)
 		return err
 	})
 	if err != nil {
@@ -72,11 +72,12 @@ func (h *Host) Capture(port uint16, take func(Segment)) (*Capture, error) {
 	return c, nil
 }
 
-// packetSocket gets IPv4 packets for the port that come in by the calling thread's eth0.
-func packetSocket(port uint16) (fd int, err error) {
-	link, err := net.InterfaceByName("eth0")
+// packetSocket gets IPv4 packets for the port that come in by a link of the calling thread's
+// network.
+func packetSocket(name string, port uint16) (fd int, err error) {
+	link, err := net.InterfaceByName(name)
 	if err != nil {
-		return -1, err
+		return -1, fmt.Errorf("link %s: %w", name, err)
 	}
 	// Protocol 0: nothing comes before the filter is there.
 	fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
@@ -106,7 +107,7 @@ func preparePacketSocket(fd, link int, port uint16) error {
 	}
 	ipv4 := binary.NativeEndian.Uint16([]byte{unix.ETH_P_IP >> 8, unix.ETH_P_IP & 0xff}) // in network order
 	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: ipv4, Ifindex: link}); err != nil {
-		return fmt.Errorf("bind it to eth0: %w", err)
+		return fmt.Errorf("bind it to the link: %w", err)
 	}
 	return nil
 }

@@ -3,8 +3,11 @@
 package nethosts
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -94,6 +97,35 @@ func TestCaptureTakesWhatReachesThePortAndNothingElse(t *testing.T) {
 	if lost, err := c.Lost(); lost != 0 || err != nil {
 		t.Errorf("lost %d (%v); want none", lost, err)
 	}
+}
+
+// A machine that gives no packet sockets is told so before anything is played.
+func TestPacketSocketsAreTriedBeforeALab(t *testing.T) {
+	i := slices.IndexFunc(features, func(f feature) bool { return strings.HasPrefix(f.what, "packet sockets") })
+	if i < 0 {
+		t.Fatal("no feature of a lab is packet sockets")
+	}
+	refused := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // for good: the thread has lost a right
+		if err := dropCapability(unix.CAP_NET_RAW); err != nil {
+			t.Error(err)
+		}
+		refused <- features[i].try()
+	}()
+	if err := <-refused; !errors.Is(err, unix.EPERM) || !strings.Contains(err.Error(), "a packet socket") {
+		t.Errorf("tried without the right to have one: %v; want an error that says so", err)
+	}
+}
+
+// dropCapability takes a right from the calling thread.
+func dropCapability(right int) error {
+	header, data := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return err
+	}
+	data[right/32].Effective &^= 1 << (right % 32)
+	return unix.Capset(&header, &data[0])
 }
 
 func TestCaptureMissesWhatTheNetworkLost(t *testing.T) {

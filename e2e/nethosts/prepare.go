@@ -60,6 +60,16 @@ var features = []feature{
 			return nft("a trial", "table bridge trial { chain forward { type filter hook forward priority 0; ip saddr 10.0.0.1 ip daddr 10.0.0.2 numgen random mod 2 < 1 drop; }; }\n")
 		},
 	},
+	{
+		"packet sockets with filters in the kernel", "modprobe af_packet, or a kernel with CONFIG_PACKET; in a container --privileged",
+		func() error {
+			fd, err := packetSocket("lo", 2379)
+			if err != nil {
+				return fmt.Errorf("nethosts: a trial: %w", err)
+			}
+			return unix.Close(fd)
+		},
+	},
 }
 
 // missingFeatures tries all features in a network that is thrown away.
