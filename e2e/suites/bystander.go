@@ -49,16 +49,31 @@ type bystanderConfig struct {
 // bystanderEvery is how often the key is counted up.
 const bystanderEvery = 100 * time.Millisecond
 
-// dialFrom makes a client's connections begin on a host.
-func dialFrom(h *nethosts.Host) grpc.DialOption {
-	return grpc.WithContextDialer(func(ctx context.Context, addr string) (conn net.Conn, err error) {
-		err = h.Do(func() error {
+// dialsAtOnce bounds the dials of one option. Each holds a thread, and Go keeps as many threads as
+// it ever needed.
+const dialsAtOnce = 50
+
+// dialFrom makes connections begin on a host, those of all clients that are given the option a few
+// at a time.
+func dialFrom(h *nethosts.Host) grpc.DialOption { return grpc.WithContextDialer(dialer(h.Do)) }
+
+// dialer dials where do runs what it is given.
+func dialer(do func(func() error) error) func(context.Context, string) (net.Conn, error) {
+	dialling := make(chan struct{}, dialsAtOnce)
+	return func(ctx context.Context, addr string) (conn net.Conn, err error) {
+		select {
+		case dialling <- struct{}{}:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%d others are being dialled: %w", dialsAtOnce, context.Cause(ctx))
+		}
+		defer func() { <-dialling }()
+		err = do(func() error {
 			var d net.Dialer
 			conn, err = d.DialContext(ctx, "tcp", addr)
 			return err
 		})
 		return conn, err
-	})
+	}
 }
 
 // newClient is a client of ours on the host of our application.

@@ -11,15 +11,32 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 
 	"github.com/quorumwise/quorumwise/client"
+	"github.com/quorumwise/quorumwise/e2e/nethosts"
 	"github.com/quorumwise/quorumwise/e2e/workload"
 )
 
 // herdSize is how many clients there are. Each is a client of its own, with connections and
 // one watch of its own; like all clients of one process they share their probes.
 const herdSize = 1000
+
+// herdFiles is how many open files a herd needs: each client comes to have a connection to each
+// member. Go has raised the soft limit to the hard one.
+func herdFiles(members int) uint64 { return uint64(herdSize*members + 500) }
+
+// roomForHerd says that this process may not have as many open files as a herd needs.
+func roomForHerd(may uint64, members int) error {
+	if need := herdFiles(members); may < need {
+		return &nethosts.UnavailableError{
+			What: fmt.Sprintf("a herd of %d clients", herdSize),
+			Why:  fmt.Sprintf("a process may have %d open files, and it needs %d: raise the hard limit (ulimit -Hn, LimitNOFILE=, docker run --ulimit nofile=)", may, need),
+		}
+	}
+	return nil
+}
 
 // refusing is for how long the members that are left refuse new calls.
 const refusing = 10 * time.Second
@@ -118,6 +135,13 @@ func herdSteps() []Step {
 }
 
 func stampede(ctx context.Context, st *Stage) error {
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return fmt.Errorf("limit of open files: %w", err)
+	}
+	if err := roomForHerd(files.Cur, len(st.Cluster.Members())); err != nil {
+		return err
+	}
 	writer, err := st.Cluster.Client(st.Others(st.Target)...)
 	if err != nil {
 		return err
