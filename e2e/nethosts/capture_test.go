@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -165,8 +167,18 @@ func TestCaptureTakesAllThatCameBeforeItsEnd(t *testing.T) {
 	if _, err := io.ReadFull(conn, make([]byte, 4)); err != nil {
 		t.Fatal(err)
 	}
+	socket, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", c.fd))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := holders(t, socket); n != 1 {
+		t.Fatalf("%d descriptors are of the capture's %s; want 1", n, socket)
+	}
 	if err := c.Close(); err != nil {
 		t.Error(err)
+	}
+	if n := holders(t, socket); n != 0 {
+		t.Errorf("%d descriptors are of the capture's %s after its end; want none", n, socket)
 	}
 	if n := got.payload(); n != 4 {
 		t.Errorf("%d bytes were taken; want 4", n)
@@ -175,6 +187,22 @@ func TestCaptureTakesAllThatCameBeforeItsEnd(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Errorf("closed again: %v", err)
 	}
+}
+
+// holders counts this process's descriptors of something that /proc names so. Other tests open
+// and close theirs meanwhile.
+func holders(t *testing.T, of string) (n int) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range all {
+		if name, err := os.Readlink(path); err == nil && name == of {
+			n++
+		}
+	}
+	return n
 }
 
 // Nobody takes anything for a while, and the room is small: the capture knows what it lost.

@@ -3,6 +3,7 @@
 package realetcd
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -30,7 +31,8 @@ type capture interface {
 
 // inbound is what a client sends on one connection.
 type inbound struct {
-	first    uint32 // sequence number of its SYN
+	first    uint32  // sequence number of its SYN
+	stood    *uint32 // where the one before stood that had the port and had not ended; nil: there was none
 	bytes    ordered
 	requests requests
 	over     bool
@@ -80,23 +82,49 @@ func (w *wire) segment(s nethosts.Segment) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := w.connections[s.From]
-	if s.SYN && (c == nil || c.first != s.Seq) { // not sent again; a port may be used again
-		c = &inbound{first: s.Seq, bytes: ordered{next: s.Seq + 1}, requests: requests{take: w.count}}
-		w.connections[s.From] = c
+	if s.SYN {
+		if c == nil || c.first != s.Seq { // not sent again; a port may be used again
+			w.connections[s.From] = w.begin(s, c)
+		}
+		return
 	}
-	if c == nil || c.over || s.SYN {
+	if c == nil {
 		return
 	}
 	err := c.segment(s)
 	if c.over {
-		c.bytes, c.requests = ordered{}, requests{}
+		delete(w.connections, s.From)
 	}
 	if err != nil {
 		w.gaps = append(w.gaps, fmt.Sprintf("a connection from %s cannot be followed: %v", s.From, err))
 	}
 }
 
+// begin is a connection that a SYN opens. The host takes it only if it knows of none from that
+// port, as where its own reset, which is not seen, ended the one before.
+func (w *wire) begin(s nethosts.Segment, before *inbound) *inbound {
+	c := &inbound{first: s.Seq, bytes: ordered{next: s.Seq + 1}, requests: requests{take: w.count}}
+	if before != nil {
+		stood := before.bytes.next // the rest of it is let go
+		c.stood = &stood
+	}
+	return c
+}
+
+var errGoesOn = errors.New("it goes on where it stood before another one was opened")
+
+// unopened says of a segment that the host did not take the SYN: nothing came after that, and this
+// goes on where the connection before stood.
+func (c *inbound) unopened(s nethosts.Segment) bool {
+	begin := c.first + 1
+	return c.stood != nil && c.bytes.next == begin && s.Seq == *c.stood && s.Seq != begin && len(s.Payload) > 0
+}
+
 func (c *inbound) segment(s nethosts.Segment) (err error) {
+	if c.unopened(s) {
+		c.over = true
+		return errGoesOn
+	}
 	if s.RST {
 		c.over = s.Seq == c.bytes.next // the host asks about any other
 		return nil

@@ -22,6 +22,26 @@ func (w *wire) send(first uint32, after int, p []byte) {
 	w.segment(nethosts.Segment{From: client1, Seq: first + 1 + uint32(after), Payload: p})
 }
 
+// What has ended is not kept: members live for hours and ports are many.
+func TestWireForgetsConnectionsThatEnded(t *testing.T) {
+	for name, last := range map[string]nethosts.Segment{
+		"finished":              {Seq: 6, FIN: true},
+		"reset":                 {Seq: 6, RST: true},
+		"it cannot be followed": {Seq: 7, Payload: make([]byte, heldMost+1)},
+	} {
+		w := listening()
+		w.segment(nethosts.Segment{From: client1, Seq: 5, SYN: true})
+		last.From = client1
+		if w.segment(last); len(w.connections) != 0 {
+			t.Errorf("%s: %d connections are kept; want none", name, len(w.connections))
+		}
+		w.send(5, 0, oneCall("a"))
+		if len(w.connections) != 0 || len(w.counts) != 0 {
+			t.Errorf("%s: it was taken up again", name)
+		}
+	}
+}
+
 // damaged is a capture that lost something, and ended early.
 type damaged struct {
 	lost   int
@@ -78,10 +98,19 @@ func TestWireFollowsConnectionsFromTheirBegin(t *testing.T) {
 		want    map[string]int
 		gaps    int
 	}{
-		"a call":                    {[]func(*wire){whole(5, a)}, map[string]int{"a": 1}, 0},
-		"all of it sent again":      {[]func(*wire){whole(5, a), whole(5, a)}, map[string]int{"a": 1}, 0},
-		"the end before the begin":  {[]func(*wire){func(w *wire) { w.segment(syn(5)); w.send(5, 40, a[40:]); w.send(5, 0, a[:40]) }}, map[string]int{"a": 1}, 0},
-		"a port used again":         {[]func(*wire){whole(5, a), whole(1<<31, b), whole(7, a)}, map[string]int{"a": 2, "b": 1}, 0},
+		"a call":                   {[]func(*wire){whole(5, a)}, map[string]int{"a": 1}, 0},
+		"all of it sent again":     {[]func(*wire){whole(5, a), whole(5, a)}, map[string]int{"a": 1}, 0},
+		"the end before the begin": {[]func(*wire){func(w *wire) { w.segment(syn(5)); w.send(5, 40, a[40:]); w.send(5, 0, a[:40]) }}, map[string]int{"a": 1}, 0},
+		"a port used again":        {[]func(*wire){whole(5, a), whole(1<<31, b), whole(7, a)}, map[string]int{"a": 2, "b": 1}, 0},
+		"a port used again after a reset that answers the host": {[]func(*wire){
+			func(w *wire) { w.segment(syn(5)); w.send(5, 0, a[:40]); w.segment(syn(99)) },
+			func(w *wire) { w.segment(nethosts.Segment{From: client1, Seq: 6 + 40, RST: true}) },
+			whole(99, b),
+		}, map[string]int{"b": 1}, 0},
+		"a SYN that the host did not take": {[]func(*wire){
+			func(w *wire) { w.segment(syn(5)); w.send(5, 0, a[:40]); w.segment(syn(1 << 31)); w.send(5, 40, a[40:]) },
+			whole(77, b),
+		}, map[string]int{"b": 1}, 1},
 		"no begin: nobody takes it": {[]func(*wire){func(w *wire) { w.send(5, 0, a) }}, nil, 0},
 		"an end in between":         {[]func(*wire){func(w *wire) { w.segment(syn(5)); w.segment(nethosts.Segment{From: client1, Seq: 6, FIN: true}) }, func(w *wire) { w.send(5, 0, a) }}, nil, 0},
 		"reset":                     {[]func(*wire){func(w *wire) { w.segment(syn(5)); w.segment(nethosts.Segment{From: client1, Seq: 6, RST: true}) }, func(w *wire) { w.send(5, 0, a) }}, nil, 0},
