@@ -47,6 +47,11 @@ type Capture struct {
 // one after the other, soon after they came; a payload belongs to the capture again when take
 // returns. The capture ends with the host.
 func (h *Host) Capture(port uint16, take func(Segment)) (*Capture, error) {
+	return h.capture(port, captureRoom, take)
+}
+
+// capture is Capture with so much room, if the machine gives it.
+func (h *Host) capture(port uint16, room int, take func(Segment)) (*Capture, error) {
 	c := &Capture{host: h, stop: make(chan struct{}), ended: make(chan struct{}), take: take, packet: make([]byte, packetRoom)}
 	h.starting.RLock() // the host does not end meanwhile
 	defer h.starting.RUnlock()
@@ -57,24 +62,34 @@ func (h *Host) Capture(port uint16, take func(Segment)) (*Capture, error) {
 		return nil, fmt.Errorf("nethosts: capture port %d of %s: the host was removed", port, h.name)
 	}
 	err := h.Do(func() (err error) {
-		c.fd, err = packetSocket("eth0", port)
+		c.fd, err = packetSocket("eth0", port, room)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("nethosts: capture port %d of %s: %w", port, h.name, err)
 	}
-	c.every = captureEvery
-	if room, err := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVBUF); err != nil || room < captureRoom {
-		c.every = hurriedEvery
+	given, err := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+	if err != nil {
+		given = 0 // nobody knows
 	}
+	c.every = pace(given)
 	h.onRemove(c.Close)
 	go c.run()
 	return c, nil
 }
 
+// pace is how often what came is taken where the kernel has so much room. Without root that is twice
+// net.core.rmem_max, which fills in a few milliseconds of bulk.
+func pace(room int) time.Duration {
+	if room < captureRoom {
+		return hurriedEvery
+	}
+	return captureEvery
+}
+
 // packetSocket gets IPv4 packets for the port that come in by a link of the calling thread's
 // network.
-func packetSocket(name string, port uint16) (fd int, err error) {
+func packetSocket(name string, port uint16, room int) (fd int, err error) {
 	link, err := net.InterfaceByName(name)
 	if err != nil {
 		return -1, fmt.Errorf("link %s: %w", name, err)
@@ -84,13 +99,13 @@ func packetSocket(name string, port uint16) (fd int, err error) {
 	if err != nil {
 		return -1, fmt.Errorf("a packet socket: %w", err)
 	}
-	if err := preparePacketSocket(fd, link.Index, port); err != nil {
+	if err := preparePacketSocket(fd, link.Index, port, room); err != nil {
 		return -1, errors.Join(err, unix.Close(fd))
 	}
 	return fd, nil
 }
 
-func preparePacketSocket(fd, link int, port uint16) error {
+func preparePacketSocket(fd, link int, port uint16, room int) error {
 	filter, err := segmentFilter(port)
 	if err != nil {
 		return err
@@ -101,9 +116,9 @@ func preparePacketSocket(fd, link int, port uint16) error {
 	}
 	// Saves the filter a run for each packet that leaves; kernels before 4.20 cannot.
 	_ = unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)
-	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, captureRoom) != nil {
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, room) != nil {
 		// Not allowed without root: as much as the machine gives to anybody.
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, captureRoom)
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, room)
 	}
 	ipv4 := binary.NativeEndian.Uint16([]byte{unix.ETH_P_IP >> 8, unix.ETH_P_IP & 0xff}) // in network order
 	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: ipv4, Ifindex: link}); err != nil {

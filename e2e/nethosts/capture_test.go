@@ -205,6 +205,45 @@ func holders(t *testing.T, of string) (n int) {
 	return n
 }
 
+// Little room is what anybody may have: twice 208 KiB on most machines.
+func TestCaptureHurriesWhereThereIsLittleRoom(t *testing.T) {
+	for room, want := range map[int]time.Duration{
+		0: hurriedEvery, 2 * 212992: hurriedEvery, captureRoom - 1: hurriedEvery, captureRoom: captureEvery, 2 * captureRoom: captureEvery,
+	} {
+		if got := pace(room); got != want {
+			t.Errorf("with %d bytes of room it takes what came every %v; want %v", room, got, want)
+		}
+	}
+}
+
+func TestCaptureWithLittleRoomTakesWhatComes(t *testing.T) {
+	t.Parallel()
+	_, hosts := lab(t, "server", "client")
+	got := new(seen)
+	const little = 208 << 10
+	c, err := hosts[0].capture(2379, little, got.take)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if room, err := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVBUF); err != nil || room == 0 || room > 2*little {
+		t.Errorf("the kernel has %d bytes of room (%v); want %d at most", room, err, 2*little)
+	}
+	if c.every != hurriedEvery {
+		t.Errorf("it takes what came every %v; want %v", c.every, hurriedEvery)
+	}
+	_, address := echo(t, hosts[0])
+	conn := dial(t, hosts[1], address)
+	fmt.Fprint(conn, "soon")
+	for deadline := time.Now().Add(soon); got.payload() < 4; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d bytes were taken without being asked for; want 4", got.payload())
+		}
+	}
+	if lost, err := c.Lost(); lost != 0 || err != nil {
+		t.Errorf("lost %d (%v); want none", lost, err)
+	}
+}
+
 // Nobody takes anything for a while, and the room is small: the capture knows what it lost.
 func TestCaptureKnowsWhatItLost(t *testing.T) {
 	t.Parallel()

@@ -63,7 +63,7 @@ var features = []feature{
 	{
 		"packet sockets with filters in the kernel", "modprobe af_packet, or a kernel with CONFIG_PACKET; in a container --privileged",
 		func() error {
-			fd, err := packetSocket("lo", 2379)
+			fd, err := packetSocket("lo", 2379, 0)
 			if err != nil {
 				return fmt.Errorf("nethosts: a trial: %w", err)
 			}
