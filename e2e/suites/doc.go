@@ -28,12 +28,16 @@
 // adds a pure function of it (Scenario.Judge; Scenario.Timing for claims about time). Lists are
 // registered in [All].
 //
-// Mutations are counted where they reach a server. A count that may be too low passes nothing.
-// What gRPC itself sends again, because a server that stops had not processed it, comes twice and
-// is excused as often as the client's trace tells it.
+// Mutations are counted where they reach a server, by the values that they put, of 1 KiB at most: from
+// the packets that come in at its host, or by itself where the shim is in its process. Counts with
+// a gap, or without a value of a mutation that a server answered, pass nothing: the scenario is
+// broken, which is no violation of ours. What gRPC itself sends again, because a server that
+// stops had not processed it, comes twice and is excused as often as the client's trace tells that
+// it went out again. What else the trace tells to have gone out twice is a violation, whether or not
+// it came.
 //
-// The void rule: a scenario in which the control suffers nothing has shown nothing and counts
-// as failed, unless it is marked as a no-harm one: Unharmed (then ours may move nothing
+// The void rule: a scenario in which the control suffers nothing from the first fault on, but for
+// what the machine's own standstill explains, has shown nothing and counts as failed, unless it is marked as a no-harm one: Unharmed (then ours may move nothing
 // either) or Harmless (then somebody, whoever it is, has to notice something of the fault).
 // Void is also a scenario in which only time is in doubt, because the machine stood still just
 // before. What is void by such bad luck is played again, three times at most; what ours did
