@@ -98,15 +98,32 @@ func CheckReads(gets, puts []Op) []string {
 func CheckLease(l LeaseRecord) []string {
 	var bad lines
 	if !l.ClosedAt.IsZero() {
-		bad.add("lease %s (%x): its keepalive channel closed at %s", l.Name, l.ID, l.ClosedAt.Format(clock))
+		bad.add("lease %s (%x): its keepalive channel closed at %s; %s", l.Name, l.ID, l.ClosedAt.Format(clock), l.until(l.ClosedAt))
 	}
 	for _, ttl := range l.TTLs {
 		if ttl.Remaining < 0 { // whole seconds: 0 is less than one left
-			bad.add("lease %s (%x) was gone at %s", l.Name, l.ID, ttl.At.Format(clock))
+			bad.add("lease %s (%x) was gone at %s; %s", l.Name, l.ID, ttl.At.Format(clock), l.until(ttl.At))
 			break
 		}
 	}
 	return bad.all
+}
+
+// until is what was known of a lease before a moment.
+func (l LeaseRecord) until(at time.Time) string {
+	text := "no keepalive had been answered"
+	for _, answer := range l.Answers {
+		if answer.Before(at) {
+			text = "the last keepalive was answered at " + answer.Format(clock)
+		}
+	}
+	seen := ""
+	for _, ttl := range l.TTLs {
+		if ttl.At.Before(at) && ttl.Remaining >= 0 {
+			seen = fmt.Sprintf(", and %v or more were left at %s", ttl.Remaining, ttl.At.Format(clock))
+		}
+	}
+	return text + seen
 }
 
 // RevokedEarly returns when a lease was found gone and how much of its life was left

@@ -115,7 +115,8 @@ func TestCheckLeaseCatchesALostLease(t *testing.T) {
 	}{
 		{"kept", LeaseRecord{TTLs: alive}, "", time.Time{}},
 		{"less than a second left", LeaseRecord{TTLs: append(alive, TTL{At: at(900)})}, "", time.Time{}},
-		{"channel closed", LeaseRecord{TTLs: alive, ClosedAt: at(600)}, "channel closed at 12:00:00.600", at(600)},
+		{"channel closed", LeaseRecord{TTLs: alive, ClosedAt: at(600)}, "channel closed at 12:00:00.600; no keepalive had been answered, and 1s or more were left at 12:00:00.500", at(600)},
+		{"never looked at", LeaseRecord{ClosedAt: at(600), Answers: []time.Time{at(100), at(400), at(700)}}, "closed at 12:00:00.600; the last keepalive was answered at 12:00:00.400", at(600)},
 		{"gone at the server", LeaseRecord{TTLs: append(alive, TTL{At: at(900), Remaining: -time.Second})}, "was gone at 12:00:00.900", at(900)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -374,15 +374,22 @@ func (l *Load) follow(le *lease, ch <-chan *clientv3.LeaseKeepAliveResponse) {
 	}
 }
 
-// look asks for the lease's remaining life. A member that cannot tell now (in an
-// election nobody can) is not a violation.
+// looks is how many members are asked for a lease's remaining life, one after the other: where
+// all are endpoints of the observer and one is frozen, its turn may be always this lease's.
+const looks = 3
+
+// look asks for the lease's remaining life. That nobody can tell now (as in an election) is
+// not a violation.
 func (l *Load) look(le *lease, within time.Duration) {
-	ctx, cancel := context.WithTimeout(l.ctx, within)
-	defer cancel()
-	resp, err := l.cfg.Observer.TimeToLive(ctx, clientv3.LeaseID(le.rec.ID))
-	if err == nil {
-		ttl := TTL{At: time.Now(), Remaining: time.Duration(resp.TTL) * time.Second}
-		le.note(func(r *LeaseRecord) { r.TTLs = append(r.TTLs, ttl) })
+	for range looks {
+		ctx, cancel := context.WithTimeout(l.ctx, within/looks)
+		resp, err := l.cfg.Observer.TimeToLive(ctx, clientv3.LeaseID(le.rec.ID))
+		cancel()
+		if err == nil {
+			ttl := TTL{At: time.Now(), Remaining: time.Duration(resp.TTL) * time.Second}
+			le.note(func(r *LeaseRecord) { r.TTLs = append(r.TTLs, ttl) })
+			return
+		}
 	}
 }
 
