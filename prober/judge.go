@@ -43,6 +43,7 @@ type standing struct {
 
 	compared time.Time // when the others were last asked for a comparison
 
+	cleared  time.Time // when the last one was disproved
 	noLeader time.Time // a user's call was answered "no leader"; zero: it was disproved
 
 	excused time.Time     // it is not condemned before this: our own loop was late
@@ -91,7 +92,7 @@ func (j *judge) excuse(now time.Time, late time.Duration) {
 func (j *judge) rule(now time.Time, sights []sight) ruling {
 	r := ruling{verdicts: make([]Verdict, 0, len(sights)), before: make(map[string]Grade)}
 	j.known(sights, now)
-	sights = j.overlay(sights, &r)
+	sights = j.overlay(sights, now, &r)
 	j.majority(sights)
 	rest := make([]sight, 0, len(sights))
 	for i, s := range sights {
@@ -131,15 +132,15 @@ func (j *judge) known(sights []sight, now time.Time) {
 
 // overlay puts what users' calls were told above the conditions, until a proof that
 // began later disproves it. That changes no condition, so it is awaited.
-func (j *judge) overlay(sights []sight, r *ruling) []sight {
+func (j *judge) overlay(sights []sight, now time.Time, r *ruling) []sight {
 	out := make([]sight, len(sights))
 	for i, s := range sights {
 		out[i] = s
 		st := j.standings[s.address]
 		switch {
 		case st.noLeader.IsZero():
-		case s.c.state == stateGood && s.c.proven.After(st.noLeader):
-			st.noLeader = time.Time{}
+		case s.c.state == stateGood && (s.c.proven.After(st.noLeader) || s.c.waived.After(st.noLeader)):
+			st.noLeader, st.cleared = time.Time{}, now
 		case s.c.state == stateGood, s.c.state == stateNothing:
 			c := *s.c
 			c.state, c.kind, c.reason, c.own = stateBad, kindQuorum, ReasonNoLeader, true
@@ -192,8 +193,8 @@ func (j *judge) witness(s sight) bool {
 func (j *judge) compared(st *standing, c *condition, rest []sight) {
 	since, paths := time.Time{}, false
 	for _, o := range rest {
-		if j.witness(o) && (since.IsZero() || o.c.since.Before(since)) {
-			since = o.c.since
+		if good := later(o.c.since, j.standings[o.address].cleared); j.witness(o) && (since.IsZero() || good.Before(since)) {
+			since = good
 		}
 		paths = paths || o.c.state != stateNothing && !(o.c.state == stateBad && o.c.kind == kindPath)
 	}

@@ -69,7 +69,7 @@ func (b *bench) turn(now time.Time) time.Time {
 	b.publish(now, r, sights)
 	for i := range b.seats {
 		s := &b.seats[i]
-		s.sub.stand(r.verdicts[i].Grade == Unhealthy, slices.Contains(r.awaited, s.Address)) // before it is asked
+		s.sub.stand(r.verdicts[i].Grade == Unhealthy, slices.Contains(r.awaited, s.Address), sights[i].c) // before it is asked
 		if r.compare {
 			s.sub.compare()
 		}

@@ -86,7 +86,7 @@ func (p *probe) subscribe(notify chan<- struct{}) *subscription {
 
 // drop ends the subscription.
 func (s *subscription) drop() {
-	s.stand(false, false)
+	s.stand(false, false, s.condition())
 	s.probe.mu.Lock()
 	defer s.probe.mu.Unlock()
 	delete(s.probe.subs, s)
@@ -102,8 +102,9 @@ func (s *subscription) prove()   { s.request(func(p *probe) bool { p.prove = tru
 func (s *subscription) compare() { s.request(func(p *probe) bool { p.compare = true; return true }) }
 
 // stand says whether this subscriber holds the endpoint condemned, and whether it awaits the
-// next word of a report, or proof.
-func (s *subscription) stand(out, awaits bool) {
+// next word of a report, or proof, after the condition that it judged by. What came meanwhile
+// woke nobody.
+func (s *subscription) stand(out, awaits bool, judged *condition) {
 	s.request(func(p *probe) bool {
 		changed := out != s.outed
 		p.outs += ones(out) - ones(s.outed)
@@ -111,6 +112,9 @@ func (s *subscription) stand(out, awaits bool) {
 		s.outed, s.awaits = out, awaits
 		return changed
 	})
+	if awaits && s.condition() != judged {
+		wake(s.notify)
+	}
 }
 
 func ones(b bool) int {

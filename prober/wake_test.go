@@ -60,7 +60,7 @@ func (s *stage) play(d time.Duration, happens func()) {
 func (s *stage) wakes(i int, before, c *condition) bool {
 	outed := len(s.last.verdicts) > i && s.last.verdicts[i].Grade == Unhealthy
 	awaits := slices.Contains(s.last.awaited, s.seen[i].address)
-	return c.differs(before) || outed && !c.proof.Equal(before.proof) || awaits && !c.said.Equal(before.said)
+	return c.differs(before) || (outed || awaits) && !c.proof.Equal(before.proof) || awaits && !c.said.Equal(before.said)
 }
 
 // is is the grade and the reason of the first endpoint.
@@ -215,6 +215,56 @@ func TestReturningMemberIsAWitnessAtOnce(t *testing.T) {
 		s.want(map[string]string{"a": "a:unhealthy b:healthy", "b": "a:healthy b:unhealthy"}[name], "the other has been good for longer than the hold")
 		if s.rulings > 15 {
 			t.Errorf("%d rulings in 0.5 s, want a few: a return makes for one more", s.rulings)
+		}
+	}
+}
+
+// All members told users' calls "no leader", and proofs that are slow disprove it, one after the
+// other. The first is no one to compare the others with for the time before that: it would draw
+// all that they carry, though they are as good.
+func TestFirstMemberToDisproveNoLeaderCondemnsNobody(t *testing.T) {
+	for _, wait := range []time.Duration{200 * time.Millisecond, 320 * time.Millisecond, 600 * time.Millisecond, 1200 * time.Millisecond} {
+		s := newStage(t, "a", "b", "c")
+		for _, a := range []string{"a", "b", "c"} {
+			s.judge.noLeader(a, s.now)
+		}
+		s.last = s.judge.rule(s.now, s.seen)
+		s.play(wait, func() {})
+		s.alter(1, func(n *condition) { n.answered, n.proven, n.proof = s.now, s.now, s.now })
+		s.last = s.judge.rule(s.now, s.seen)
+		for i, want := range []Grade{Suspect, Healthy, Suspect} {
+			if v := s.last.verdicts[i]; v.Grade != want {
+				t.Errorf("proved after %v: %s is %v (%s), want %v", wait, v.Address, v.Grade, v.Reason, want)
+			}
+		}
+	}
+}
+
+// What comes between a ruling and the wish to be woken by it is not lost.
+func TestWordThatComesWhileTheJudgeIsHeardWakesItAgain(t *testing.T) {
+	for _, c := range []struct {
+		why    string
+		awaits bool
+		news   bool
+		want   int
+	}{
+		{"awaited, and there meanwhile", true, true, 1},
+		{"awaited, and not there yet", true, false, 0},
+		{"not awaited", false, true, 0},
+	} {
+		notify := make(chan struct{}, 1)
+		p := &probe{kick: make(chan struct{}, 1), subs: make(map[*subscription]struct{})}
+		sub := &subscription{probe: p, notify: notify}
+		p.subs[sub] = struct{}{}
+		now := time.Unix(1e9, 0)
+		p.newest.Store(&condition{state: stateGood, proven: now, proof: now, said: now})
+		judged := sub.condition()
+		if c.news {
+			p.publish(condition{state: stateGood, proven: now.Add(ms), proof: now.Add(ms), said: now})
+		}
+		sub.stand(false, c.awaits, judged)
+		if got := len(notify); got != c.want {
+			t.Errorf("%s: woken %d times, want %d", c.why, got, c.want)
 		}
 	}
 }
