@@ -112,7 +112,7 @@ func (s *subscription) stand(out, awaits bool, judged *condition) {
 		s.outed, s.awaits = out, awaits
 		return changed
 	})
-	if awaits && s.condition() != judged {
+	if c := s.condition(); awaits && (c.proved(judged) || !c.said.Equal(judged.said)) {
 		wake(s.notify)
 	}
 }
@@ -146,8 +146,7 @@ func (p *probe) requests() (ask, prove, compare, out bool) {
 // publish replaces the condition and wakes those for whom it makes a difference.
 func (p *probe) publish(c condition) {
 	before := p.newest.Swap(&c)
-	all, said := c.differs(before), !c.said.Equal(before.said)
-	proved := !c.proof.Equal(before.proof) || !c.waived.Equal(before.waived)
+	all, said, proved := c.differs(before), !c.said.Equal(before.said), c.proved(before)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !all && !(proved && p.outs > 0) && !((proved || said) && p.waits > 0) {
@@ -158,6 +157,11 @@ func (p *probe) publish(c condition) {
 			wake(s.notify)
 		}
 	}
+}
+
+// proved reports whether a proof of our own ended since an earlier condition.
+func (c *condition) proved(before *condition) bool {
+	return !c.proof.Equal(before.proof) || !c.waived.Equal(before.waived)
 }
 
 // loop is the one owner of the gatherer.

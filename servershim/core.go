@@ -24,6 +24,7 @@ type core struct {
 	observes sample
 
 	term     uint64                 // as observed when the newest good proof came
+	led      bool                   // it led then, or nobody told who did
 	seen     membership.Observation // newest; keeps its last values while nothing new comes
 	learner  bool                   // the newest word on it, from a refusal or an observation
 	refusal  error                  // of the newest failed proof, while newer than the newest good one
@@ -164,7 +165,7 @@ func (c *core) proved(now time.Time, o outcome) (proofOutcome, time.Duration) {
 	if now.Sub(p.begin)-c.late.forgiven(p.begin) > c.window.length() || p.begin.Before(c.late.void) {
 		return proofLate, o.end.Sub(p.begin)
 	}
-	c.term = c.seen.Term
+	c.term, c.led = c.seen.Term, c.seen.Leader == 0 || c.seen.Leader == c.seen.Member
 	if c.good(now) {
 		c.gate.good(p.begin, o.end)
 	}
@@ -257,7 +258,7 @@ func (c *core) settle(now time.Time) {
 			// For the reason, and for who leads now.
 			c.observes.next, c.reads.next = now, now
 		}
-		if c.gate.bad(now, c.term, c.voter(), c.leads(now)) {
+		if c.gate.bad(now, c.term, c.voter(), c.led) {
 			c.window.lose()
 		}
 		c.target, c.behind = 0, false

@@ -372,3 +372,57 @@ func TestPollHintGrowsWithTheCrowd(t *testing.T) {
 		}
 	}
 }
+
+// Who led is known from when proofs still completed; where nobody tells, it may have been this
+// member. (etcd tells its leader only to a user with authentication enabled.)
+func TestCoreReplacedLeaderWaitsOutItsHoldDown(t *testing.T) {
+	for _, c := range []struct {
+		why           string
+		before, after membership.Observation
+		least, most   time.Duration
+	}{
+		{"it led",
+			membership.Observation{Cluster: 1, Member: 2, Leader: 2, Term: 5, RaftIndex: 9, AppliedIndex: 9},
+			membership.Observation{Cluster: 1, Member: 2, Leader: 3, Term: 6, RaftIndex: 9, AppliedIndex: 9}, 4 * time.Second, 5 * time.Second},
+		{"nobody tells who led",
+			membership.Observation{Cluster: 1, Member: 2, Term: 5, Revision: 9},
+			membership.Observation{Cluster: 1, Member: 2, Term: 6, Revision: 9}, 4 * time.Second, 5 * time.Second},
+		{"another one led",
+			membership.Observation{Cluster: 1, Member: 2, Leader: 4, Term: 5, RaftIndex: 9, AppliedIndex: 9},
+			membership.Observation{Cluster: 1, Member: 2, Leader: 3, Term: 6, RaftIndex: 9, AppliedIndex: 9}, 0, 500 * ms},
+	} {
+		s := newScript()
+		say := c.before
+		step := func(long time.Duration, well bool) {
+			for end := s.now.Add(long); ; {
+				for _, kind := range []callKind{callRead, callObserve, callProve} {
+					for len(s.out[kind]) > 0 && (well || kind != callProve) {
+						o := say
+						o.At = s.now
+						s.answer(kind, outcome{seen: o})
+					}
+				}
+				if !s.due.Before(end) {
+					s.now = end
+					return
+				}
+				s.wakeAt(s.due)
+			}
+		}
+		s.wakeAt(s.now)
+		step(5*time.Second, true)
+		for range 3 { // holds of 1, 2 and 4 s
+			step(1500*ms, false)
+			step(10*time.Second, true)
+		}
+		say = c.after // its last word before the loss is noticed names the next leader
+		step(1500*ms, false)
+		back := s.now
+		for !s.report().Serving && s.now.Sub(back) < time.Minute {
+			step(10*ms, true)
+		}
+		if took := s.now.Sub(back); took < c.least || took > c.most {
+			t.Errorf("%s: serving %v after its proofs complete, want %v to %v", c.why, took, c.least, c.most)
+		}
+	}
+}

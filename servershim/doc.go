@@ -36,7 +36,8 @@
 // HoldDownMax without a loss halves that, down to the ElectionTimeout. The time counts
 // anew whenever it is bad in between. A loss in an election, seen by a higher term,
 // does not count, and neither does one for want of a vote: three proofs end those,
-// whatever it was lost for before, but of the leader that was replaced.
+// whatever it was lost for before, except of the leader that was replaced, and where
+// nobody tells the shim who leads.
 //
 // While a member that was lost is out, its window is no wider than when it was lost,
 // or than twice the quickest round trip of the last 2 to 4 ElectionTimeouts and two

@@ -28,6 +28,7 @@ type gate struct {
 	hold     time.Duration
 	returned time.Time // when it last opened again after a loss; zero: never
 	losses   int
+	lost     time.Time     // when the last one was
 	before   time.Duration // hold-down before the last loss, to go back to when excused
 	term     uint64        // raft term before the last loss; zero: not known
 	led      bool          // it led when it was lost
@@ -56,13 +57,18 @@ func (g *gate) ready(now time.Time) bool {
 func (g *gate) pass(now time.Time) {
 	g.open = true
 	g.streak = 0
-	if g.losses > 0 && !g.excused {
+	switch {
+	case g.losses == 0:
+	case !g.excused:
 		g.returned = now
+	case !g.returned.IsZero():
+		g.returned = g.returned.Add(now.Sub(g.lost)) // the time that it was out was no calm
 	}
 }
 
 // bad shuts the gate and ends a streak. It reports whether the gate was open. The term
-// is that of the newest good proof, led says whether the member leads, as far as is known.
+// is that of the newest good proof, led says whether the member led then, for all that is
+// known.
 func (g *gate) bad(now time.Time, term uint64, ill, led bool) bool {
 	g.streak = 0
 	if !g.open {
@@ -70,6 +76,7 @@ func (g *gate) bad(now time.Time, term uint64, ill, led bool) bool {
 	}
 	g.open = false
 	g.losses++
+	g.lost = now
 	g.term, g.led, g.excused = term, led, false
 	g.before = g.hold
 	if ill {
@@ -96,7 +103,10 @@ func (g *gate) excuse(term uint64) bool {
 	if g.open || g.term == 0 || term <= g.term {
 		return false
 	}
-	g.hold = min(g.hold, g.before)
-	g.excused = !g.led
+	if g.led {
+		g.hold = min(g.hold, g.before)
+		return true
+	}
+	g.hold, g.excused = g.before, true // calm before it counts at the next loss
 	return true
 }

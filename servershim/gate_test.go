@@ -146,12 +146,48 @@ func TestGateLiftsAHoldDownThatWasServedWhenAnElectionExplainsTheLoss(t *testing
 		if got := now.Sub(lost); got < c.want || got > c.want+400*ms {
 			t.Errorf("%s: back after %v, want %v and three proofs", c.why, got, c.want)
 		}
-		if c.want == 0 && !g.returned.Equal(back) {
-			t.Errorf("%s: its calm time began anew; an election is no return", c.why)
+		if c.want == 0 && !g.returned.Equal(back.Add(now.Sub(lost))) {
+			t.Errorf("%s: calm since %v, want since %v: an election is no return, and the time out no calm", c.why, g.returned, back.Add(now.Sub(lost)))
 		}
 		g.bad(now, c.term, true, false)
 		if want := 2 * max(c.want, 4*time.Second); g.hold != want {
 			t.Errorf("%s: the next flap costs %v, want %v: what it was lost for before still counts", c.why, g.hold, want)
 		}
+	}
+}
+
+// flapped is a gate that was lost n times in a row, open again.
+func flapped(n int) (g gate, now time.Time) {
+	g = testGate()
+	now = comeBack(&g, start)
+	for range n {
+		g.bad(now, 5, true, false)
+		now = comeBack(&g, now)
+	}
+	return g, now
+}
+
+// A half-dead disk does not begin anew after each long outage that holds an election.
+func TestGateTimeThatAMemberIsOutIsNoCalm(t *testing.T) {
+	g, now := flapped(5) // 1, 2, 4, 8, 16 s
+	g.bad(now, 5, true, false)
+	now = now.Add(5 * time.Minute)
+	g.excuse(6)
+	now = comeBack(&g, now).Add(time.Second)
+	if g.bad(now, 6, true, false); g.hold != 32*time.Second {
+		t.Errorf("the next flap costs %v, want 32 s", g.hold)
+	}
+}
+
+func TestGateCalmHalvesTheHoldDownOnceHoweverManyElectionsFollow(t *testing.T) {
+	g, now := flapped(6)
+	now = now.Add(61 * time.Second)
+	for term := uint64(5); term < 11; term++ {
+		g.bad(now, term, true, false)
+		g.excuse(term + 1)
+		now = comeBack(&g, now).Add(time.Second)
+	}
+	if g.bad(now, 11, true, false); g.hold != 16*time.Second {
+		t.Errorf("after a calm and six elections a flap costs %v, want 16 s: one calm halves it once", g.hold)
 	}
 }
