@@ -23,7 +23,7 @@ const minMemory = 1 << 20
 // to slow them down and not to kill them. What is in the page cache goes first,
 // and has to be read again; who needs more memory than that frees waits, and gets
 // it slowly (about 20 MB/s), also beyond the limit. Where the host needs more
-// when it is called, the limit is the least that it can do with.
+// the limit is the least that it can do with, four times a second.
 //
 // Files in a lab directory in memory cannot be given back, and count: a host
 // that is to be squeezed keeps its files on a [Disk].
@@ -44,7 +44,7 @@ func (h *Host) LimitMemory(bytes int64) (*Fault, error) {
 	}
 	stop := func() {}
 	if group.tree.version == 1 {
-		stop = h.relieve(group)
+		stop = h.press(group, bytes)
 	}
 	return h.lab.addFault(fmt.Sprintf("%s has %d bytes of memory", h.Name(), bytes), func() error {
 		stop()
@@ -68,36 +68,61 @@ func (g hostGroup) limitMemory(bytes float64) error {
 	if err := write(g.dir, "memory.oom_control", "1"); err != nil {
 		return err
 	}
+	return g.squeeze(bytes)
+}
+
+// squeeze gives a group the least that it can do with, so many bytes or more.
+func (g hostGroup) squeeze(bytes float64) error {
 	for {
 		err := write(g.dir, "memory.limit_in_bytes", strconv.FormatInt(int64(bytes), 10))
 		// Busy: the kernel could not free that much.
 		if !errors.Is(err, unix.EBUSY) {
 			return err
 		}
-		bytes *= 1.1
+		bytes *= 1.05
 	}
 }
 
-// relieve gives more memory, little by little, to processes that wait for it,
-// until stop is called.
-func (h *Host) relieve(g hostGroup) (stop func()) {
+// press gives more memory, little by little, to processes that wait for it, and takes back what
+// they can do without again, until stop is called: one that needs no more than it had at first
+// would not feel the limit.
+func (h *Host) press(g hostGroup, bytes int64) (stop func()) {
+	const every, squeezeEvery = 50 * time.Millisecond, 5
 	quit, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		for !rest(50*time.Millisecond, quit) {
+		for round := 1; !rest(every, quit); round++ {
 			h.equipment.groups.mu.Lock()
-			g.relieve()
+			switch waits, err := g.waits(); {
+			case err != nil: // the next round tries again
+			case waits:
+				g.relieve()
+			case round%squeezeEvery == 0:
+				_ = g.squeeze(max(float64(bytes), float64(g.used())/2))
+			}
 			h.equipment.groups.mu.Unlock()
 		}
 	}()
 	return func() { close(quit); <-ended }
 }
 
-func (g hostGroup) relieve() {
-	state, err := os.ReadFile(filepath.Join(g.dir, "memory.oom_control"))
-	if err != nil || !strings.Contains(string(state), "under_oom 1") {
-		return
+// used is how many bytes a group has; 0 where that cannot be read.
+func (g hostGroup) used() int64 {
+	text, err := os.ReadFile(filepath.Join(g.dir, "memory.usage_in_bytes"))
+	if err != nil {
+		return 0
 	}
+	n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	return n
+}
+
+// waits says whether processes of a group wait for memory.
+func (g hostGroup) waits() (bool, error) {
+	state, err := os.ReadFile(filepath.Join(g.dir, "memory.oom_control"))
+	return strings.Contains(string(state), "under_oom 1"), err
+}
+
+func (g hostGroup) relieve() {
 	text, err := os.ReadFile(filepath.Join(g.dir, "memory.limit_in_bytes"))
 	if err != nil {
 		return

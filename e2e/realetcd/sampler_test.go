@@ -197,8 +197,9 @@ func TestSamplerIsCheapAndLeavesNothing(t *testing.T) {
 	goleak.VerifyNone(t, standing)
 }
 
-// limit is what a sampler of five members may cost: 3% of a core.
-func limit(lasts time.Duration) time.Duration { return lasts * 3 / 100 }
+// limit is what a sampler of five members may cost, with the count of mutations, which looks at its
+// calls too: 4% of a core.
+func limit(lasts time.Duration) time.Duration { return lasts * 4 / 100 }
 
 // used is the processor time of this process so far.
 func used(t *testing.T) time.Duration {
