@@ -18,6 +18,7 @@ type window struct {
 
 	srtt, rttvar time.Duration // zero until the first sample
 	sampled      time.Time     // when the last sampled proof completed
+	begun        int           // samples of the beginning that were taken
 
 	lost     time.Duration // length when the member was lost; zero: it is in use, or an election moved its leader
 	quickest least
@@ -33,7 +34,10 @@ func (w *window) sample(begin, end time.Time, tainted bool) {
 		return
 	}
 	rtt := max(end.Sub(begin), 0)
-	if first {
+	if w.begun < beginning {
+		w.begun++
+	}
+	if first || w.begun < beginning && rtt < w.srtt {
 		w.srtt, w.rttvar = rtt, rtt/2
 	} else {
 		w.rttvar += ((w.srtt - rtt).Abs() - w.rttvar) / 4
@@ -42,6 +46,10 @@ func (w *window) sample(begin, end time.Time, tainted bool) {
 	w.sampled = end
 	w.quickest.sample(end, rtt, quickestOver*w.ceiling)
 }
+
+// beginning is for how many samples a quicker one is a new first one. The first proof may have
+// waited for etcd to start, or for a leader, and would be remembered for seconds.
+const beginning = 5
 
 // quickestOver is for how many ceilings the quickest proof counts, at least; twice that
 // at most. A disk that stands still for up to a ceiling lets some through in between.

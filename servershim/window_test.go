@@ -38,6 +38,8 @@ func TestWindowFollowsTheRoundTrip(t *testing.T) {
 		{"never above the ceiling", same(3*time.Second, 100), time.Second, time.Second},
 		{"one stall on a LAN widens it for a while", append(same(ms, 100), step{600 * ms, 600 * ms, false}), 600 * ms, 900 * ms},
 		{"but not for long", append(append(same(ms, 100), step{600 * ms, 600 * ms, false}), same(ms, 30)...), 250 * ms, 250 * ms},
+		{"the first proof waited for etcd to start: that is no round trip", append([]step{{660 * ms, 660 * ms, false}, {60 * ms, 60 * ms, false}}, same(3*ms, 3)...), 250 * ms, 250 * ms},
+		{"a quicker proof later on is no beginning", append(same(150*ms, 20), step{5 * ms, 5 * ms, false}), 400 * ms, 600 * ms},
 		{"a pause of our own is no round trip", append(same(ms, 100), step{600 * ms, 600 * ms, true}), 250 * ms, 250 * ms},
 		{"unless there has been none better for long", append(same(ms, 100), step{1600 * ms, 600 * ms, true}), 600 * ms, 900 * ms},
 		{"a clock that went back is no negative round trip", []step{{0, -time.Hour, false}}, 250 * ms, 250 * ms},
@@ -130,13 +132,13 @@ type dumbWindow struct {
 
 func (d *dumbWindow) length() float64 {
 	var srtt, rttvar float64
-	last := math.Inf(-1)
+	taken, last := 0, math.Inf(-1)
 	for i := range d.begins {
 		if d.begins[i] < last {
 			continue
 		}
 		rtt := math.Max(0, d.ends[i]-d.begins[i])
-		if math.IsInf(last, -1) {
+		if taken++; taken == 1 || taken < 5 && rtt < srtt {
 			srtt, rttvar = rtt, rtt/2
 		} else {
 			rttvar = 0.75*rttvar + 0.25*math.Abs(srtt-rtt)

@@ -28,7 +28,7 @@ import (
 
 const (
 	// steady is how long both loads run before the first step.
-	steady = 1500 * time.Millisecond
+	steady = 2500 * time.Millisecond
 	// catchUp is how long the end may take: watches deliver what was written,
 	// applications close and write their records, the history is read. Records of hundreds
 	// of watchers take their time on a busy machine.
