@@ -174,6 +174,9 @@ func TestSamplerIsCheapAndLeavesNothing(t *testing.T) {
 	ctx := within(t, 30*time.Second)
 	c := started(ctx, t, Config{Members: 5, Shim: ShimSidecar})
 	must(t, c.Member("m5").Etcd().Freeze())
+	for _, m := range c.Members() {
+		must(t, m.wire.close()) // the count of mutations would look at the sampler's calls, at its own cost
+	}
 	standing := goleak.IgnoreCurrent()
 	const lasts = 2 * time.Second
 	spent := lasts
@@ -197,9 +200,8 @@ func TestSamplerIsCheapAndLeavesNothing(t *testing.T) {
 	goleak.VerifyNone(t, standing)
 }
 
-// limit is what a sampler of five members may cost, with the count of mutations, which looks at its
-// calls too: 4% of a core.
-func limit(lasts time.Duration) time.Duration { return lasts * 4 / 100 }
+// limit is what a sampler of five members may cost: 3% of a core.
+func limit(lasts time.Duration) time.Duration { return lasts * 3 / 100 }
 
 // used is the processor time of this process so far.
 func used(t *testing.T) time.Duration {
