@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -75,9 +76,7 @@ func TestCaptureTakesWhatReachesThePortAndNothingElse(t *testing.T) {
 	fmt.Fprint(dial(t, client, another), "for another port")
 	const bulk = 3 << 20
 	go func() { fmt.Fprint(conn, strings.Repeat("x", bulk)) }()
-	if _, err := io.ReadFull(conn, make([]byte, bulk)); err != nil {
-		t.Fatal(err)
-	}
+	awaitBack(t, conn, bulk)
 	conn.Close()
 	c.Sync()
 	mine := func(seg Segment) bool { return seg.From.Addr() == client.Addr() }
@@ -148,12 +147,18 @@ func TestCaptureMissesWhatTheNetworkLost(t *testing.T) {
 	if err := l.Heal(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.ReadFull(conn, make([]byte, 4)); err != nil {
-		t.Fatal(err)
-	}
+	awaitBack(t, conn, 4)
 	c.Sync()
 	if n := got.payload(); n < 4 {
 		t.Errorf("%d bytes were taken of the 4 that came after the heal", n)
+	}
+}
+
+// awaitBack waits until so many bytes came back from an echo: they have reached the host.
+func awaitBack(t *testing.T, conn net.Conn, bytes int) {
+	t.Helper()
+	if _, err := io.ReadFull(conn, make([]byte, bytes)); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -164,9 +169,7 @@ func TestCaptureTakesAllThatCameBeforeItsEnd(t *testing.T) {
 	c, got := capture(t, hosts[0])
 	conn := dial(t, hosts[1], address)
 	fmt.Fprint(conn, "last")
-	if _, err := io.ReadFull(conn, make([]byte, 4)); err != nil {
-		t.Fatal(err)
-	}
+	awaitBack(t, conn, 4)
 	socket, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", c.fd))
 	if err != nil {
 		t.Fatal(err)
@@ -282,9 +285,7 @@ func TestCaptureEndsWithItsHostAndHasTakenAll(t *testing.T) {
 	_, address := echo(t, hosts[0])
 	conn := dial(t, hosts[1], address)
 	fmt.Fprint(conn, "last")
-	if _, err := io.ReadFull(conn, make([]byte, 4)); err != nil {
-		t.Fatal(err)
-	}
+	awaitBack(t, conn, 4)
 	if err := hosts[0].Remove(); err != nil {
 		t.Fatal(err)
 	}
