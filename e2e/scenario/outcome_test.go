@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/quorumwise/quorumwise/client"
 	"github.com/quorumwise/quorumwise/e2e/workload"
 )
@@ -17,6 +20,9 @@ func ms(n int) time.Time { return t0.Add(time.Duration(n) * time.Millisecond) }
 
 // stuck is a control as it should be.
 var stuck = workload.Figures{Lag: 9 * time.Second}
+
+// dropped is what a leader that hands over answers to a Put.
+var dropped = status.Error(codes.Unknown, "raft proposal dropped")
 
 func TestJudgeCatchesEveryKindOfPlantedFailure(t *testing.T) {
 	cut := Scenario{Budget: noQuorum}
@@ -43,6 +49,8 @@ func TestJudgeCatchesEveryKindOfPlantedFailure(t *testing.T) {
 		{name: "control may be well when nothing is bad", sc: calm},
 		{name: "a Get failed", sc: calm, out: Outcome{Ours: workload.Figures{Gets: 5, GetsFailed: 1}}, say: "1 of 5 Gets failed"},
 		{name: "a Put failed", sc: calm, out: Outcome{Ours: workload.Figures{PutsFailed: 1}}, say: "1 Puts failed"},
+		{name: "a leader that hands over drops a Put", sc: calm, out: Outcome{Ours: workload.Figures{PutsFailed: 1, PutsDropped: 1}}},
+		{name: "a Put failed beside a dropped one", sc: calm, out: Outcome{Ours: workload.Figures{PutsFailed: 2, PutsDropped: 1}}, say: "1 Puts failed"},
 		{name: "a new call too late", sc: cut, say: "last new call went to the member after 401ms",
 			out: Outcome{Control: stuck, Ours: workload.Figures{LastCall: 401 * time.Millisecond}}},
 		{name: "a call within an election more", sc: cut,
@@ -101,6 +109,12 @@ func TestJudgeCatchesEveryKindOfPlantedFailure(t *testing.T) {
 			ours: workload.Record{Gets: []workload.Op{
 				{Began: ms(0), Ended: ms(5000), Err: context.DeadlineExceeded}, {Began: ms(6000), Ended: ms(11000), Err: context.DeadlineExceeded},
 			}}},
+		{name: "late for a Put, not for a dropped one", sc: calm, machine: lateBy(3000, 600), void: true, doubt: "1 Puts failed",
+			out: Outcome{Ours: workload.Figures{PutsFailed: 2, PutsDropped: 1}},
+			ours: workload.Record{Puts: []workload.Op{
+				{ID: "p", Began: ms(0), Ended: ms(5000), Err: context.Canceled}, {ID: "q", Began: ms(6000), Ended: ms(6100), Err: dropped},
+			}},
+			history: workload.History{Applied: map[string]int{"p": 1}}},
 		{name: "late, and a watch moved", sc: calm, machine: lateBy(300, 150), void: true, doubt: "1 moves of watch",
 			out: Outcome{Moves: map[client.MoveKind]int{drift: 1}}},
 		{name: "late, and an event lost", sc: calm, machine: lateBy(300, 600), say: "never delivered revision 5",

@@ -39,7 +39,7 @@ func calls(rec app.Record, after time.Time) []call {
 	file := func(c call, err string) {
 		c.err = err
 		c.gaveUp = strings.Contains(err, context.DeadlineExceeded.Error())
-		c.handover = app.ProposalDropped(err)
+		c.handover = workload.ProposalDropped(err)
 		if err != "" && c.to.After(rec.Load.Ended) {
 			c = call{class: c.class, from: c.from, to: rec.Load.Ended}
 		}

@@ -29,6 +29,7 @@ type Figures struct {
 	PutsAcked        int
 	PutsUnknown      int // by the error: it may or may not have been applied
 	PutsFailed       int // by the error: any other
+	PutsDropped      int // those of PutsFailed that raft refused ([ProposalDropped])
 	PutMax           time.Duration
 	Failures         map[string]int // the errors behind GetsFailed and PutsFailed, by text
 	WatchesClosed    int
@@ -95,6 +96,9 @@ func (f *Figures) countOps(rec Record, unknown func(error) bool) {
 			f.PutsUnknown++
 		default:
 			f.PutsFailed++
+			if ProposalDropped(p.Err.Error()) {
+				f.PutsDropped++
+			}
 			f.fail(p.Err)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
@@ -109,12 +111,13 @@ func TestCallsAreCountedByOutcome(t *testing.T) {
 			{Began: at(0), Ended: at(30), Err: moved},
 			{Began: at(0), Ended: at(30), Err: context.DeadlineExceeded},
 			{Began: at(0), Ended: at(30), Err: errors.New("x")},
+			{Began: at(0), Ended: at(30), Err: status.Error(codes.Unknown, "raft proposal dropped")},
 			{Began: at(4900)},
 		},
 	}
 	got := Measure(rec, &Trace{}, nil, Fault{}, func(err error) bool { return errors.Is(err, moved) })
-	want := Figures{Gets: 3, GetsFailed: 1, GetMax: ms(4000), PutsAcked: 1, PutsUnknown: 2, PutsFailed: 1, PutMax: ms(100),
-		Failures: map[string]int{"x": 2}}
+	want := Figures{Gets: 3, GetsFailed: 1, GetMax: ms(4000), PutsAcked: 1, PutsUnknown: 2, PutsFailed: 2, PutsDropped: 1, PutMax: ms(100),
+		Failures: map[string]int{"x": 2, "rpc error: code = Unknown desc = raft proposal dropped": 1}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("figures (-want +got), a call that has not returned counts until the end:\n%s", d)
 	}
