@@ -22,7 +22,9 @@
 // hits all members alike (an election, overload, the client's own network)
 // condemns none of them. Where all are slow the other has to be clearly better: its newest proof of
 // quorum is at least Config.Hold younger than the newest that a shim without quorum tells of;
-// and without a shim it takes half as long at most.
+// and without a shim it takes half as long at most. Where the leader has just changed, a
+// member is waited for until the reads that were lost with the old one have been sent again:
+// 800 ms from its newest proof.
 //
 // Where a shim is followed its word decides, together with a check that the path
 // to etcd's own port answers. Where there is none, etcd is asked directly whether

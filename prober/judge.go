@@ -17,6 +17,8 @@ type judge struct {
 	leader    membership.ID
 	leading   time.Time // when it was first named
 	leadTerm  uint64
+	goodTerm  uint64    // the term of those that are good
+	elected   time.Time // when another was seen
 }
 
 // standing is what a judge remembers of one endpoint.
@@ -94,6 +96,7 @@ func (j *judge) rule(now time.Time, sights []sight) ruling {
 	j.known(sights, now)
 	sights = j.overlay(sights, now, &r)
 	j.majority(sights)
+	j.elections(sights, now)
 	rest := make([]sight, 0, len(sights))
 	for i, s := range sights {
 		rest = others(rest, sights, i)
@@ -304,6 +307,7 @@ func (j *judge) condemned(st *standing, s sight, rest []sight, now time.Time, r 
 	if !st.behind.IsZero() {
 		due = later(due, st.behind.Add(j.t.hold))
 	}
+	due = later(due, j.reread(c))
 	if now.Before(due) {
 		r.wake = soonest(r.wake, due)
 		return false
@@ -424,6 +428,39 @@ func (j *judge) hold(st *standing, c *condition, rest []sight) time.Duration {
 	default:
 		return j.t.hold + j.t.readRetry
 	}
+}
+
+// elections notes when the term changed that the members are at which are good.
+func (j *judge) elections(sights []sight, now time.Time) {
+	var term uint64
+	for _, s := range sights {
+		if s.c.state == stateGood {
+			term = max(term, s.c.term)
+		}
+	}
+	if term == 0 || term == j.goodTerm {
+		return
+	}
+	if j.goodTerm != 0 {
+		j.elected = now
+	}
+	j.goodTerm = term
+}
+
+// reread is until when a member may be without a proof for no other reason than that its
+// leader changed: zero where it did not. A read-index request that is on its way then is
+// dropped, those behind it wait, and etcd sends it again only after readRetry. The time
+// counts from the begin of the newest proof; a hold more is for the next one to begin, to
+// be lost, and to be told of.
+func (j *judge) reread(c *condition) time.Time {
+	began := c.proven
+	if c.own {
+		began = c.from // of the proof that failed
+	}
+	if c.kind != kindQuorum || j.elected.Before(began.Add(-j.t.hold)) {
+		return time.Time{}
+	}
+	return began.Add(j.t.readRetry + j.t.hold)
 }
 
 // behind reports whether a witness is at a higher term.

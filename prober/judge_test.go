@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumwise/quorumwise/healthsvc"
 	"github.com/quorumwise/quorumwise/membership"
 )
 
@@ -150,6 +151,56 @@ func TestJudgeDoesNotWaitForMemberThatMissedTheElection(t *testing.T) {
 	}
 	c.run(220 * ms)
 	c.want("a:unhealthy b:healthy", "a is still at the old term: it is cut off, not slow to start")
+}
+
+// A read-index request that is under way while leadership is handed over is lost, and etcd
+// sends it again 500 ms later: a member that is well proves nothing for so long.
+func TestJudgeWaitsOutAReadThatAChangeOfLeaderLost(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change time.Duration // of the leader, after the newest proof of a; 0: none
+		own    bool          // no shim: a proof of ours failed
+		stays  time.Duration // how long after the proof it must not be given up
+	}{
+		{name: "the leader stays", stays: 540 * ms},
+		{name: "the leader changes", change: 100 * ms, stays: 790 * ms},
+		{name: "another member knew before", change: -200 * ms, stays: 790 * ms},
+		{name: "the leader changed long before", change: -400 * ms, stays: 540 * ms},
+		{name: "without a shim", change: 100 * ms, own: true, stays: 790 * ms},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := newCourt(t, "a", "b", "c")
+			term := func(n uint64) func(*condition) {
+				return func(o *condition) { isGood(o); o.term = n }
+			}
+			c.set("all", term(20))
+			c.run(time.Second)
+			proof := c.now.Add(500 * ms)
+			elected := proof.Add(tc.change)
+			step := func(until time.Time) {
+				for c.now.Before(until) {
+					if tc.change != 0 && c.now.Equal(elected) {
+						c.set("b", term(21))
+						c.set("c", term(21))
+					}
+					if c.now.Equal(proof.Add(250 * ms)) {
+						c.set("a", func(o *condition) {
+							isBad(kindQuorum)(o)
+							o.reason, o.term, o.proven, o.proof = string(healthsvc.ReasonNoQuorum), 20, proof, time.Time{}
+							if tc.own {
+								o.reason, o.own, o.from, o.proven = ReasonProofFailed, true, proof, proof.Add(-700*ms)
+							}
+						})
+					}
+					c.run(10 * ms)
+				}
+			}
+			step(proof.Add(tc.stays))
+			c.want("a:suspect b:healthy c:healthy", "its read may only have been lost")
+			step(proof.Add(tc.stays + 30*ms))
+			c.want("a:unhealthy b:healthy c:healthy", "it would have been read again by now")
+		})
+	}
 }
 
 func TestJudgeSuspectsTheClientWhenNoPathLives(t *testing.T) {

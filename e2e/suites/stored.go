@@ -65,7 +65,8 @@ func growStore(ctx context.Context, st *Stage) error {
 		return err
 	}
 	defer cli.Close()
-	for round := range 6 {
+	const rounds = 16
+	for round := range rounds {
 		if err := addKeys(ctx, cli, round, 150); err != nil {
 			return err
 		}
@@ -79,7 +80,7 @@ func growStore(ctx context.Context, st *Stage) error {
 			return st.settled(ctx, betweenMembers)
 		}
 	}
-	return errors.New("defragmenting a store of 900,000 keys is over too soon on this machine to be noticed")
+	return fmt.Errorf("defragmenting a store of %d keys is over too soon on this machine to be noticed", rounds*150*keysAtOnce)
 }
 
 // addKeys writes so many transactions of keysAtOnce small keys: what makes defragmenting
