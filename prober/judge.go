@@ -454,10 +454,15 @@ func (j *judge) elections(sights []sight, now time.Time) {
 // be lost, and to be told of.
 func (j *judge) reread(c *condition) time.Time {
 	began := c.proven
-	if c.own {
+	switch {
+	case c.kind != kindQuorum:
+		return time.Time{}
+	case c.own:
 		began = c.from // of the proof that failed
+	case !deniesQuorum(c.reason):
+		return time.Time{} // no proof will end that
 	}
-	if c.kind != kindQuorum || j.elected.Before(began.Add(-j.t.hold)) {
+	if j.elected.Before(began.Add(-j.t.hold)) {
 		return time.Time{}
 	}
 	return began.Add(j.t.readRetry + j.t.hold)

@@ -160,12 +160,14 @@ func TestJudgeWaitsOutAReadThatAChangeOfLeaderLost(t *testing.T) {
 		name   string
 		change time.Duration // of the leader, after the newest proof of a; 0: none
 		own    bool          // no shim: a proof of ours failed
+		reason string        // of the shim; "": no-quorum
 		stays  time.Duration // how long after the proof it must not be given up
 	}{
 		{name: "the leader stays", stays: 540 * ms},
 		{name: "the leader changes", change: 100 * ms, stays: 790 * ms},
 		{name: "another member knew before", change: -200 * ms, stays: 790 * ms},
 		{name: "the leader changed long before", change: -400 * ms, stays: 540 * ms},
+		{name: "one that drains", reason: string(healthsvc.ReasonDraining), change: 100 * ms, stays: 540 * ms},
 		{name: "without a shim", change: 100 * ms, own: true, stays: 790 * ms},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -187,6 +189,9 @@ func TestJudgeWaitsOutAReadThatAChangeOfLeaderLost(t *testing.T) {
 						c.set("a", func(o *condition) {
 							isBad(kindQuorum)(o)
 							o.reason, o.term, o.proven, o.proof = string(healthsvc.ReasonNoQuorum), 20, proof, time.Time{}
+							if tc.reason != "" {
+								o.reason = tc.reason
+							}
 							if tc.own {
 								o.reason, o.own, o.from, o.proven = ReasonProofFailed, true, proof, proof.Add(-700*ms)
 							}
