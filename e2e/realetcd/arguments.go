@@ -15,6 +15,7 @@ type settings struct {
 	name          string
 	address       string // of the host
 	data          string // directory
+	log           string // directory of the write-ahead log; "": it is with the data
 	initial       string // name=url,... of everybody
 	token         string
 	joins         bool // a cluster that is there already
@@ -46,6 +47,9 @@ func (s settings) arguments(v release) []string {
 		"--pre-vote=true",
 		"--logger=zap",
 		"--log-outputs=stderr",
+	}
+	if s.log != "" { // below its mount: etcd makes the directory beside its name, and renames it
+		args = append(args, "--wal-dir="+path.Join(s.log, "wal"))
 	}
 	if !s.fsync {
 		args = append(args, "--unsafe-no-fsync=true")

@@ -23,6 +23,8 @@ func TestFlagsAreSpelledAsTheVersionWantsThem(t *testing.T) {
 
 func TestArgumentsFollowTheSettings(t *testing.T) {
 	base := settings{name: "m1", address: "10.0.0.1", data: "/d", initial: "m1=http://10.0.0.1:2380", token: "t"}
+	logged := base
+	logged.log = "/l"
 	full := base
 	full.joins, full.fsync, full.quotaBytes, full.snapshotCount, full.more = true, true, 1<<24, 50, []string{"--max-txn-ops=9"}
 	for name, tc := range map[string]struct {
@@ -31,7 +33,10 @@ func TestArgumentsFollowTheSettings(t *testing.T) {
 	}{
 		"least": {base,
 			[]string{"--name=m1", "--data-dir=/d/data", "--listen-peer-urls=http://10.0.0.1:2380", "--listen-client-urls=http://10.0.0.1:2379", "--initial-cluster-state=new", "--unsafe-no-fsync=true", "--pre-vote=true"},
-			[]string{"--quota-backend-bytes=0", "--snapshot-count=0"}},
+			[]string{"--quota-backend-bytes=0", "--snapshot-count=0", "--wal-dir=wal", "--wal-dir="}},
+		"log": {logged,
+			[]string{"--data-dir=/d/data", "--wal-dir=/l/wal"},
+			[]string{"--wal-dir=/d/wal"}},
 		"all": {full,
 			[]string{"--initial-cluster-state=existing", "--quota-backend-bytes=16777216", "--snapshot-count=50", "--snapshot-catchup-entries=50", "--max-txn-ops=9"},
 			[]string{"--unsafe-no-fsync=true"}},

@@ -87,18 +87,19 @@ func (c *Cluster) newMember() (*Member, error) {
 	if m.host, err = c.cfg.Lab.Host(m.name); err != nil {
 		return nil, fmt.Errorf("realetcd: host of %s: %w", m.name, err)
 	}
-	data := m.host.Dir()
+	var disk string
 	if c.cfg.Disks {
 		if m.disk, err = m.host.Disk(c.cfg.DiskBytes); err != nil {
 			return nil, errors.Join(fmt.Errorf("realetcd: disk of %s: %w", m.name, err), m.host.Remove())
 		}
-		data = m.disk.Path()
+		disk = m.disk.Path()
 	}
 	if m.conn, err = dial(m.Endpoint()); err != nil {
 		return nil, errors.Join(fmt.Errorf("realetcd: %s: %w", m.name, err), m.host.Remove())
 	}
+	data, log := c.cfg.places(m.host.Dir(), disk)
 	m.settings = settings{
-		name: m.name, address: m.address(), data: data, token: c.token,
+		name: m.name, address: m.address(), data: data, log: log, token: c.token,
 		fsync: c.cfg.Disks, quotaBytes: c.cfg.QuotaBytes, snapshotCount: c.cfg.SnapshotCount, more: c.cfg.Args,
 	}
 	return m, nil

@@ -55,6 +55,12 @@ type Config struct {
 	// Disks gives every member a disk of its own, and it writes synchronously.
 	// Default: data lie in the host's directory and nothing is written synchronously.
 	Disks bool
+	// OnlyWAL puts only the write-ahead log on each of the Disks; the store stays in the
+	// host's directory. A member whose disk hangs then stands still in its raft loop and
+	// goes on answering what takes no consensus, its Status above all; with the store on
+	// that disk too it soon answers nothing. Default false. Either way all is written
+	// synchronously.
+	OnlyWAL bool
 	// DiskBytes is the size of each; default 512 MiB.
 	DiskBytes int64
 	// QuotaBytes is the limit of the store's size; default etcd's own (2 GiB).
@@ -89,8 +95,23 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("realetcd: Shim = %v: want one of the constants", c.Shim)
 	case c.DiskBytes < 256<<20 && c.Disks:
 		return c, fmt.Errorf("realetcd: DiskBytes = %d: etcd wants at least 256 MiB for its logs and its store", c.DiskBytes)
+	case c.OnlyWAL && !c.Disks:
+		return c, fmt.Errorf("realetcd: OnlyWAL = true without Disks: want both, or neither: it says what is on them")
 	case c.QuotaBytes < 0:
 		return c, fmt.Errorf("realetcd: QuotaBytes = %d: want 0 for etcd's own, or more", c.QuotaBytes)
 	}
 	return c, nil
+}
+
+// places are where a member keeps its data and its write-ahead log, given the host's
+// directory and its disk's. "": the log is with the data.
+func (c Config) places(host, disk string) (data, log string) {
+	switch {
+	case !c.Disks:
+		return host, ""
+	case c.OnlyWAL:
+		return host, disk
+	default:
+		return disk, ""
+	}
 }

@@ -14,8 +14,9 @@
 // Members are m1 to mN; members that join later get the next numbers. A member's
 // host has its name. It speaks plain HTTP, to its peers on port 2380, to clients on
 // 2379; a sidecar is on 2378. Data lie in the host's directory, or on a disk of its
-// own where Config.Disks says so; logs are in the host's directory and are appended
-// to from start to start.
+// own where Config.Disks says so, or only the write-ahead log does (Config.OnlyWAL);
+// what processes print is in the host's directory and is appended to from start to
+// start.
 //
 // The harness reaches every member over the lab's own address, which no fault of
 // the network touches: [Cluster.Client], and everything by which this package looks

@@ -11,7 +11,7 @@ import (
 // must understand in the same way.
 func TestEmbeddedMemberTakesTheFlagsOfTheCommand(t *testing.T) {
 	s := settings{
-		name: "m2", address: "10.0.0.2", data: "/d", initial: "m1=http://10.0.0.1:2380,m2=http://10.0.0.2:2380", token: "t",
+		name: "m2", address: "10.0.0.2", data: "/d", log: "/l", initial: "m1=http://10.0.0.1:2380,m2=http://10.0.0.2:2380", token: "t",
 		joins: true, quotaBytes: 1 << 24, snapshotCount: 50, more: []string{"--watch-progress-notify-interval=3s", "--max-txn-ops=9"},
 	}
 	own := embeddedFlags{arrivals: "/d/arrivals", admin: "10.0.0.2:2377", harness: "10.0.0.9"}
@@ -28,6 +28,7 @@ func TestEmbeddedMemberTakesTheFlagsOfTheCommand(t *testing.T) {
 	for name, ok := range map[string]bool{
 		"name":     cfg.Name == "m2",
 		"data":     cfg.Dir == "/d/data",
+		"log":      cfg.WalDir == "/l/wal",
 		"peers":    len(cfg.ListenPeerUrls) == 1 && cfg.ListenPeerUrls[0].Host == "10.0.0.2:2380" && cfg.AdvertisePeerUrls[0].Host == "10.0.0.2:2380",
 		"clients":  len(cfg.ListenClientUrls) == 1 && cfg.ListenClientUrls[0].Host == "10.0.0.2:2379" && cfg.AdvertiseClientUrls[0].Host == "10.0.0.2:2379",
 		"cluster":  cfg.InitialCluster == s.initial && cfg.InitialClusterToken == "t" && cfg.ClusterState == "existing",
