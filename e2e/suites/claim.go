@@ -198,13 +198,49 @@ func othersServe(e *Evidence) (bad findings) {
 	return bad
 }
 
-// leaderNamedAllTheSame shows that a check for a leader is not enough: the target names
-// one while its shim knows better. Where it does not, the scenario has not shown it.
+// What leaderNamedAllTheSame wants of the target: that it named itself for so long without a
+// break, from when the others have had the time to elect another until well before the heal.
+const (
+	namedFor   = 2 * time.Second
+	namedFrom  = 2 * time.Second // after the fault
+	namedUntil = time.Second     // before the heal
+)
+
+// leaderNamedAllTheSame shows that a check for a leader is not enough: the target goes on
+// naming the one of before the fault while its shim knows better. Where it does not, the
+// scenario has not shown it.
 func leaderNamedAllTheSame(e *Evidence) (bad findings) {
-	if !slices.ContainsFunc(e.samples(e.Target, e.Cut, e.Heal), func(s realetcd.Sample) bool { return notServing(s) && s.Leader != 0 }) {
-		bad.add(nil, "%s named no leader while its shim said NOT_SERVING: this does not show that a check of leader != 0 is fooled", e.Target)
+	before, _ := truthOf(e.Samples).at(e.Target, e.Cut.Add(-1))
+	from, to := e.Cut.Add(namedFrom), e.Heal.Add(-namedUntil)
+	got := longest(e.samples(e.Target, from, to), to, func(s realetcd.Sample) bool {
+		return notServing(s) && s.Leader != 0 && s.Leader == before.Leader
+	})
+	if got < namedFor {
+		bad.add(nil, "between %s and %s %s named itself for %v while its shim said NOT_SERVING; want %v without a break: else this does not show that a check of leader != 0 is fooled",
+			e.clock(from), e.clock(to), e.Target, shown(got), namedFor)
 	}
 	return bad
+}
+
+// longest is for how long without a break one member's samples fit. Each holds until the
+// next, the last one to the end.
+func longest(some []realetcd.Sample, end time.Time, fits func(realetcd.Sample) bool) (most time.Duration) {
+	var since time.Time
+	for i, s := range some {
+		switch {
+		case !fits(s):
+			since = time.Time{}
+			continue
+		case since.IsZero():
+			since = s.At
+		}
+		until := end
+		if i+1 < len(some) {
+			until = some[i+1].At
+		}
+		most = max(most, until.Sub(since))
+	}
+	return most
 }
 
 // leftOnceBad demands that nothing of ours is on the target any more this long after it was

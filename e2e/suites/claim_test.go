@@ -49,6 +49,21 @@ func TestClaimsFindWhatIsPlanted(t *testing.T) {
 	const no = realetcd.ShimNotServing + " (no-quorum)"
 	saysNo := shim("m2", no, cutAt+400*time.Millisecond, healedAt+time.Second)
 	ms := time.Millisecond
+	// named has m2, whose shim says no, name a leader in stretches, and be mute in between.
+	named := func(stretches ...time.Duration) func(*Evidence) {
+		return func(e *Evidence) {
+			e.seen("m2", cutAt, healedAt, realetcd.Mute)
+			e.Samples[len(e.Samples)-2].Leader, e.Samples[len(e.Samples)-2].Shim = 0, no
+			for i, d := range stretches {
+				e.sample(d, "m2", realetcd.Mute)
+				last := &e.Samples[len(e.Samples)-1]
+				last.Shim = no
+				if i%2 == 1 {
+					last.Leader = 0
+				}
+			}
+		}
+	}
 	for _, c := range []claimCase{
 		{"left once", timed(leftOnce), func(e *Evidence) {
 			e.Ours.Grades = grades(leftAt, "suspect", leftAt+300*ms, "unhealthy", healedAt+500*ms, "healthy")
@@ -77,7 +92,16 @@ func TestClaimsFindWhatIsPlanted(t *testing.T) {
 			for i := range e.Samples {
 				e.Samples[i].Leader = 0
 			}
-		}, "named no leader"},
+		}, "named itself for 0s"},
+		{"one is named once, before the heal", timed(leaderNamedAllTheSame), named(healedAt-200*ms, healedAt), "named itself for 0s"},
+		{"one is named soon after the fault only", timed(leaderNamedAllTheSame), named(cutAt, cutAt+3*time.Second), "named itself for 1s"},
+		{"one is named now and then", timed(leaderNamedAllTheSame), named(cutAt, cutAt+3*time.Second, cutAt+3200*ms, healedAt), "named itself for 1.3s"},
+		{"one is named for long enough", timed(leaderNamedAllTheSame), named(cutAt, cutAt+4100*ms), ""},
+		{"one is named, and the shim serves", timed(leaderNamedAllTheSame), func(*Evidence) {}, "named itself for 0s"},
+		{"another one is named", timed(leaderNamedAllTheSame), func(e *Evidence) {
+			saysNo(e)
+			e.Samples[len(e.Samples)-2].Leader = 3
+		}, "named itself for 0s"},
 
 		{"keepalives left", timed(keepalivesLeft), func(*Evidence) {}, ""},
 		{"a keepalive stayed", timed(keepalivesLeft), func(e *Evidence) {

@@ -3,10 +3,27 @@
 package suites
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/quorumwise/quorumwise/e2e/app"
+	"github.com/quorumwise/quorumwise/e2e/realetcd"
 )
+
+// A leader that stalls tells what it has in memory only if its store does not hang as well; where a
+// disk just hangs, all of the member does.
+func TestOnlyTheLogsOfLeadersThatStallAreOnDisks(t *testing.T) {
+	stalls := []string{"leader-disk-hangs"}
+	for _, sc := range All() {
+		var cfg realetcd.Config
+		if sc.Cluster != nil {
+			sc.Cluster(&cfg)
+		}
+		if want := slices.Contains(stalls, sc.Name); cfg.OnlyWAL != want || want && !cfg.Disks {
+			t.Errorf("%s/%s: Disks %v, OnlyWAL %v; want OnlyWAL %v", sc.Suite, sc.Name, cfg.Disks, cfg.OnlyWAL, want)
+		}
+	}
+}
 
 // Fragments that nobody asks for, or that never come, are not tested.
 func TestSomeScenarioHasEventsInFragments(t *testing.T) {
