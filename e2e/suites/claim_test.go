@@ -104,9 +104,20 @@ func TestClaimsFindWhatIsPlanted(t *testing.T) {
 		}, "named itself for 0s"},
 
 		{"keepalives left", timed(keepalivesLeft), func(*Evidence) {}, ""},
-		{"a keepalive stayed", timed(keepalivesLeft), func(e *Evidence) {
-			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodKeepAlive, Address: address("m2"), Began: at(loadBegins)})
-		}, "stayed on m2"},
+		{"keepalives left both", timed(keepalivesLeft), func(e *Evidence) { e.Second = "m3"; e.keepalive("m3", at(leftAt)) }, ""},
+		{"a keepalive stayed", timed(keepalivesLeft), func(e *Evidence) { e.keepalive("m2", time.Time{}) }, "stayed on m2"},
+		{"a keepalive stayed on the second", timed(keepalivesLeft), func(e *Evidence) {
+			e.Second = "m3"
+			e.keepalive("m3", at(leftAt))
+			e.keepalive("m3", at(cutAt+4*time.Second))
+		}, "stayed on m3"},
+		{"no keepalive was there", timed(keepalivesLeft), func(e *Evidence) { e.calm("m2") }, "no keepalive stream of ours stood on m2"},
+		{"a keepalive came too late, another left too soon", timed(keepalivesLeft), func(e *Evidence) {
+			e.calm("m2")
+			e.keepalive("m2", at(cutAt-ms))
+			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodKeepAlive, Address: address("m2"), Began: at(cutAt + ms), Ended: at(leftAt)})
+		}, "no keepalive stream of ours stood on m2"},
+		{"no keepalive was on the second", timed(keepalivesLeft), func(e *Evidence) { e.Second = "m3"; e.calm("m3") }, "no keepalive stream of ours stood on m3"},
 
 		{"nothing moved", timed(noStreamMoved), func(e *Evidence) { e.full(leftAt+ms, healedAt) }, ""},
 		{"something moved", timed(noStreamMoved), func(e *Evidence) { e.full(cutAt, healedAt) }, "left m2"},
@@ -161,6 +172,18 @@ func (e *Evidence) watches(members ...string) {
 	for i, m := range members {
 		e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodWatch, Watch: fmt.Sprint("w", i), Address: address(m), Began: at(loadBegins)})
 	}
+}
+
+// keepalive is a keepalive stream of ours that stood on a member from the start to a moment.
+func (e *Evidence) keepalive(member string, ended time.Time) {
+	e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodKeepAlive, Address: address(member), Began: at(loadBegins), Ended: ended})
+}
+
+// calm takes away our keepalive streams on a member.
+func (e *Evidence) calm(member string) {
+	e.Ours.Attempts = slices.DeleteFunc(e.Ours.Attempts, func(a workload.Attempt) bool {
+		return a.Method == workload.MethodKeepAlive && a.Address == address(member)
+	})
 }
 
 // full has the quota used up for a time.

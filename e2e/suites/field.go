@@ -15,7 +15,6 @@ import (
 	"github.com/quorumwise/quorumwise/e2e/app"
 	"github.com/quorumwise/quorumwise/e2e/nethosts"
 	"github.com/quorumwise/quorumwise/e2e/realetcd"
-	"github.com/quorumwise/quorumwise/e2e/workload"
 )
 
 // field are cases that people who run etcd have reported, each reduced to one scenario.
@@ -58,15 +57,7 @@ func field() []Scenario {
 			},
 			Timing: claims(shimSaysNo(noQuorum.Streams), leaderNamedAllTheSame),
 		},
-		{
-			Name: "stalled-leader-keeps-acknowledging", Field: []string{"F8"}, Target: Leader, Control: Stuck, Budget: noQuorum, Cluster: onDisks,
-			Does: "a leader whose disk hangs goes on acknowledging keepalives of leases that the next leader expires; leases move in time",
-			Steps: []Step{
-				{Text: "stop the leader's disk", Mark: Inflicted, Wait: 15 * time.Second, Do: on(first, "disk-hang")},
-				mend(8 * time.Second),
-			},
-			Timing: keepalivesLeft,
-		},
+		stalledLeader(),
 		{
 			Name: "slow-disk-then-hang", Field: []string{"F10"}, Target: Follower, Control: Stuck, Cluster: onDisks,
 			Does:  "one member's disk takes 0.5 to 1 s, then hangs, then recovers; it is given up once and taken back once",
@@ -185,26 +176,6 @@ func loseLarge(ctx context.Context, st *Stage) error {
 // nothing. logsOnDisks has only the raft loop wait: what the member has in memory it tells.
 func onDisks(c *realetcd.Config)     { c.Disks = true }
 func logsOnDisks(c *realetcd.Config) { c.Disks, c.OnlyWAL = true, true }
-
-// keepalivesLeft demands that every keepalive stream of ours left the target long before
-// its lease could have expired. What the target acknowledged meanwhile counts for nothing.
-func keepalivesLeft(e *Evidence) (bad findings) {
-	const ttl = 5 * time.Second
-	endpoint, most := e.endpoint(e.Target), ttl/2+e.election()
-	for _, a := range e.Ours.Attempts {
-		if a.Method != workload.MethodKeepAlive || a.Address != endpoint || a.Began.After(e.Cut) || (!a.Ended.IsZero() && a.Ended.Before(e.Cut)) {
-			continue
-		}
-		until := a.Ended
-		if until.IsZero() {
-			until = e.Ended
-		}
-		if until.Sub(e.Cut) > most {
-			bad.add([]when{{e.Cut, e.Cut.Add(most), until}}, "a keepalive stream stayed on %s for longer than %v after its disk had stopped; its lease lives for %v", e.Target, most, ttl)
-		}
-	}
-	return bad
-}
 
 // slowThenHung freezes the disk for 0.75 s of each second, then for good, then not at
 // all. To the clients it is one illness.

@@ -13,7 +13,7 @@ import (
 // A leader that stalls tells what it has in memory only if its store does not hang as well; where a
 // disk just hangs, all of the member does.
 func TestOnlyTheLogsOfLeadersThatStallAreOnDisks(t *testing.T) {
-	stalls := []string{"leader-disk-hangs"}
+	stalls := []string{"leader-disk-hangs", "stalled-leader-keeps-acknowledging"}
 	for _, sc := range All() {
 		var cfg realetcd.Config
 		if sc.Cluster != nil {
