@@ -5,6 +5,8 @@ package suites
 import (
 	"slices"
 	"testing"
+
+	"github.com/quorumwise/quorumwise/e2e/report"
 )
 
 // fieldCases are those that these suites replay. Others are tested beside the package
@@ -69,6 +71,24 @@ func TestRepeatedElectionsAreAHundred(t *testing.T) {
 	for _, name := range []string{"leaders-killed-100-times", "leadership-transferred-100-times"} {
 		if len(Match(name)) != 1 {
 			t.Errorf("there is no scenario %s", name)
+		}
+	}
+}
+
+// What a step remarks on fails a scenario only if that looks for remarks.
+func TestBrokenClaimsOfStepsFailTheirScenarios(t *testing.T) {
+	for _, name := range []string{
+		"cut-until-a-snapshot", "defragmented-online", "herd", "members-replaced", "stalled-leader-keeps-acknowledging",
+		"unlock-on-a-cut-member", "upgraded-from-previous-minor",
+	} {
+		scs := Match("*/" + name)
+		if len(scs) != 1 {
+			t.Fatalf("%d scenarios are named %s; want one", len(scs), name)
+		}
+		e := sound()
+		e.Marks = []report.Mark{{Text: brokenClaim + "it does not hold"}}
+		if scs[0].Judge == nil || len(scs[0].Judge(e)) == 0 {
+			t.Errorf("%s passes though a claim of its steps does not hold", name)
 		}
 	}
 }

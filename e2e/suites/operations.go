@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorumwise/quorumwise/e2e/app"
@@ -66,6 +67,7 @@ func operations() []Scenario {
 			Name: "upgraded-from-previous-minor", Control: Harmless, Version: previousMinor, Upgrades: true,
 			Does:  "the members are upgraded one by one from the previous minor version to this one",
 			Steps: []Step{{Text: "upgrade every member in turn", Mark: Noted, Takes: restartsTake, Wait: betweenMembers, Do: upgradeAll}},
+			Judge: brokenClaims,
 		},
 	}
 	for i := range scs {
@@ -117,7 +119,55 @@ func upgradeAll(ctx context.Context, st *Stage) error {
 	if err != nil {
 		return err
 	}
-	return each(ctx, st, "upgraded to "+version, func(m *realetcd.Member) error { return m.Restart(ctx, binary) })
+	return each(ctx, st, "upgraded to "+version, func(m *realetcd.Member) error { return upgrade(ctx, st, m, binary, version) })
+}
+
+// upgrade claims that the member itself says that it was of the previous minor version and
+// is of this one.
+func upgrade(ctx context.Context, st *Stage, m *realetcd.Member, binary, version string) error {
+	before, err := runs(ctx, st, m)
+	if err != nil {
+		return err
+	}
+	if err := m.Restart(ctx, binary); err != nil {
+		return err
+	}
+	after, err := runs(ctx, st, m)
+	if err != nil {
+		return err
+	}
+	wrong := notUpgraded(before, after, version)
+	st.claim(wrong == "", "%s %s", m.Name(), wrong)
+	return nil
+}
+
+// runs is the version that a member says it is of.
+func runs(ctx context.Context, st *Stage, m *realetcd.Member) (string, error) {
+	cli, err := st.Cluster.Client(m)
+	if err != nil {
+		return "", err
+	}
+	defer cli.Close()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	status, err := cli.Status(ctx, m.Endpoint())
+	if err != nil {
+		return "", fmt.Errorf("version of %s: %w", m.Name(), err)
+	}
+	return status.Version, nil
+}
+
+// notUpgraded says what is wrong with the versions that a member was of before and after;
+// "" nothing is.
+func notUpgraded(before, after, want string) string {
+	switch {
+	case !strings.HasPrefix(before, previousMinor+"."):
+		return fmt.Sprintf("ran %s before its upgrade; want %s", before, previousMinor)
+	case after != want:
+		return fmt.Sprintf("runs %s after its upgrade; want %s", after, want)
+	default:
+		return ""
+	}
 }
 
 // tell gives both applications the endpoints of all members.
