@@ -17,8 +17,9 @@ import (
 	"github.com/quorumwise/quorumwise/e2e/workload"
 )
 
-// stalledTTL is the time to live of leases that a stalled leader is asked to keep.
-const stalledTTL = 5 * time.Second
+// contestedTTL is the time to live of the lease that a stalled leader is asked to keep: short,
+// for the next leader gives it an election more than that before it ends it.
+const contestedTTL = 3 * time.Second
 
 // stalledLeader stalls two members, because one is no trap any more: since etcd 3.5.13 a leader
 // that has not ticked lately asks for a proof that it still leads before it answers a client's
@@ -29,7 +30,7 @@ func stalledLeader() Scenario {
 		Name: "stalled-leader-keeps-acknowledging", Field: []string{"F8"}, Members: 5, Target: Leader, Second: true, Control: Stuck, Budget: noQuorum, Cluster: logsOnDisks,
 		Does: "of five members the leader and a follower have logs whose disks hang: keepalives of leases that the next leader ends are acknowledged there; ours move in time",
 		Steps: []Step{
-			{Text: "stop the disks under the logs of a follower and the leader", Mark: Inflicted, Takes: 10 * time.Second, Wait: 4 * time.Second, Do: stallWhileKept},
+			{Text: "stop the disks under the logs of a follower and the leader", Mark: Inflicted, Takes: 8 * time.Second, Wait: 5 * time.Second, Do: stallWhileKept},
 			mend(8 * time.Second),
 		},
 		Judge: brokenClaims, Timing: keepalivesLeft,
@@ -44,7 +45,7 @@ func stallWhileKept(ctx context.Context, st *Stage) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, well.Close()) }()
-	granted, err := well.Grant(ctx, int64(stalledTTL/time.Second))
+	granted, err := well.Grant(ctx, int64(contestedTTL/time.Second))
 	if err != nil {
 		return err
 	}
@@ -64,13 +65,13 @@ func stallWhileKept(ctx context.Context, st *Stage) (err error) {
 	if err := stallBoth(ctx, st); err != nil {
 		return err
 	}
-	kept := st.awaitEnd(ctx, well, granted.ID)
+	lease := st.awaitEnd(ctx, well, granted.ID)
 	for _, k := range held {
 		acknowledged := k.acknowledged()
-		st.Note("%s acknowledged %d keepalives after another member led", k.member, count(acknowledged, kept.led))
-		kept.acknowledged = append(kept.acknowledged, acknowledged...)
+		st.Note("%s acknowledged %d keepalives after another member led", k.member, count(acknowledged, lease.led))
+		lease.acknowledged = append(lease.acknowledged, acknowledged...)
 	}
-	missing := kept.missing()
+	missing := lease.missing()
 	st.claim(missing == "", "%s: this does not show that what a stalled leader acknowledges is worth nothing", missing)
 	return context.Cause(ctx)
 }
@@ -125,7 +126,7 @@ func count(moments []time.Time, after time.Time) (n int) {
 // keepalives to be acknowledged all the same. What does not come in time is left zero.
 func (st *Stage) awaitEnd(ctx context.Context, well *clientv3.Client, lease clientv3.LeaseID) (k contested) {
 	const (
-		most = 10 * time.Second // an election, and what it gives every lease beside its time to live
+		most = contestedTTL + 9*time.Second // elections, and what the next leader gives and takes beside
 		more = 5 * keptEvery
 	)
 	waiting, cancel := context.WithTimeout(ctx, most)
@@ -216,7 +217,8 @@ func (k *keepalives) close() error {
 // keepalivesLeft demands that our keepalive streams stood on the stalled members, and left them
 // long before a lease could have ended. What was acknowledged there meanwhile counts for nothing.
 func keepalivesLeft(e *Evidence) (bad findings) {
-	most := stalledTTL/2 + e.election()
+	ttl := e.leaseTTL()
+	most := ttl/2 + e.election()
 	for _, member := range []string{e.Target, e.Second} {
 		stood := e.keptOn(member, e.Cut)
 		if member != "" && len(stood) == 0 {
@@ -228,7 +230,7 @@ func keepalivesLeft(e *Evidence) (bad findings) {
 				until = e.Ended
 			}
 			if until.Sub(e.Cut) > most {
-				bad.add([]when{{e.Cut, e.Cut.Add(most), until}}, "a keepalive stream stayed on %s for longer than %v after it had stalled; its lease lives for %v", member, most, stalledTTL)
+				bad.add([]when{{e.Cut, e.Cut.Add(most), until}}, "a keepalive stream stayed on %s for longer than %v after it had stalled; its lease lives for %v", member, most, ttl)
 			}
 		}
 	}
