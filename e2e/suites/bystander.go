@@ -10,7 +10,6 @@ import (
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -33,9 +32,7 @@ type bystander struct {
 	write sync.WaitGroup
 	read  sync.WaitGroup
 
-	seen   atomic.Int64 // version of the key that the watch has come to
-	mu     sync.Mutex
-	broken string // the first thing wrong with the watch
+	tally // of its watch
 }
 
 // bystanderConfig describes one. Zero: our client with all endpoints, which finds the
@@ -107,43 +104,13 @@ func attend(ctx context.Context, st *Stage, cfg bystanderConfig) (*bystander, er
 		return nil, errors.Join(context.Cause(ctx), b.close())
 	}
 	b.read.Go(func() { b.follow(watching, events) })
-	b.write.Go(func() { b.count(writing) })
+	b.write.Go(func() {
+		countUp(writing, bystanderEvery, func(ctx context.Context) error {
+			_, err := cli.Put(ctx, b.key, "")
+			return err
+		})
+	})
 	return b, nil
-}
-
-// count writes whether or not the last write went through: the store says what did.
-func (b *bystander) count(ctx context.Context) {
-	for sleep(ctx, bystanderEvery) == nil {
-		put, cancel := context.WithTimeout(ctx, time.Second)
-		b.cli.Put(put, b.key, "")
-		cancel()
-	}
-}
-
-// follow checks that the key's versions come one by one: none is left out or comes twice.
-func (b *bystander) follow(ctx context.Context, events clientv3.WatchChan) {
-	for resp := range events {
-		for _, ev := range resp.Events {
-			if got, want := ev.Kv.Version, b.seen.Load()+1; got != want {
-				b.breaks(fmt.Sprintf("version %d came, want %d", got, want))
-			}
-			b.seen.Store(ev.Kv.Version)
-		}
-		if err := resp.Err(); err != nil {
-			b.breaks(fmt.Sprintf("it ended: %v", err))
-		}
-	}
-	if ctx.Err() == nil {
-		b.breaks("its channel was closed")
-	}
-}
-
-func (b *bystander) breaks(why string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.broken == "" {
-		b.broken = why
-	}
 }
 
 // endpoints that the client knows now, as host:port.
@@ -167,18 +134,7 @@ func (b *bystander) leave(ctx context.Context) (wrong string, err error) {
 	if err != nil {
 		return fmt.Sprintf("the end is not known: %v", err), nil
 	}
-	if len(resp.Kvs) == 0 {
-		return "none of its writes went through", nil
-	}
-	want := resp.Kvs[0].Version
-	for b.seen.Load() < want && sleep(ask, 20*time.Millisecond) == nil {
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if got := b.seen.Load(); b.broken == "" && got != want {
-		b.broken = fmt.Sprintf("it is silent since version %d of %d", got, want)
-	}
-	return b.broken, context.Cause(ctx)
+	return b.ended(ask, resp), context.Cause(ctx)
 }
 
 func (b *bystander) close() error {

@@ -120,7 +120,7 @@ func field() []Scenario {
 		},
 		{
 			Name: "herd", Field: []string{"F16"}, Target: Follower, Control: Suffers, Shim: realetcd.ShimInProcess,
-			Does:  "1,000 more clients watch; one member goes, and the others refuse new calls (ResourceExhausted) for 10 s",
+			Does:  "1,000 more clients watch a key that is counted up all the while; one member goes, and the others refuse new calls (ResourceExhausted) for 10 s",
 			Steps: herdSteps(), App: func(c *app.Config) { c.Quiet, c.LeaseTTL = true, 3*refusing },
 			Needs: []string{fmt.Sprintf("%d open files", herdFiles(3))},
 			Judge: brokenClaims, Timing: lateClaims,

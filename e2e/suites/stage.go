@@ -80,12 +80,15 @@ func (st *Stage) Others(but ...*realetcd.Member) []*realetcd.Member {
 }
 
 // Note puts a remark on the timeline.
-func (st *Stage) Note(format string, args ...any) {
+func (st *Stage) Note(format string, args ...any) { st.noteAt(time.Now(), format, args...) }
+
+// noteAt is Note for what was found out later.
+func (st *Stage) noteAt(at time.Time, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	st.Log.Info("note", "text", text)
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.notes = append(st.notes, note{time.Now(), text})
+	st.notes = append(st.notes, note{at, text})
 }
 
 // Hurt tells the judge that a member suffers from now on until the returned function is
