@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"go.etcd.io/etcd/client/v3/concurrency"
-
 	"github.com/quorumwise/quorumwise/e2e/app"
 	"github.com/quorumwise/quorumwise/e2e/nethosts"
 	"github.com/quorumwise/quorumwise/e2e/realetcd"
@@ -291,65 +289,6 @@ func snapshotApplied(_ context.Context, st *Stage) error {
 	if err != nil {
 		return err
 	}
-	st.claim(strings.Contains(string(log), "applied snapshot"), "%s caught up without a snapshot: the cut was too short, or its peers kept too many entries", st.Target.Name())
-	return nil
-}
-
-// unlockWhileCut claims that the outcome of the unlock is known or said to be unknown, and
-// that a second client gets the lock no later than its lease ends.
-func unlockWhileCut(ctx context.Context, st *Stage) error {
-	const (
-		ttl, slack = 5 * time.Second, 2 * time.Second
-		mutexKey   = "/bystanders/lock"
-	)
-	holder, err := newClient(st, bystanderConfig{Endpoints: []string{st.Target.Endpoint()}})
-	if err != nil {
-		return err
-	}
-	defer holder.Close()
-	session, err := concurrency.NewSession(holder.Client, concurrency.WithTTL(int(ttl/time.Second)))
-	if err != nil {
-		return err
-	}
-	mutex := concurrency.NewMutex(session, mutexKey)
-	if err := mutex.Lock(ctx); err != nil {
-		return err
-	}
-	second, err := newClient(st, bystanderConfig{})
-	if err != nil {
-		return err
-	}
-	defer second.Close()
-	next, err := concurrency.NewSession(second.Client)
-	if err != nil {
-		return err
-	}
-	if err := st.Inflict(ctx, FaultNamed("cut"), st.Target); err != nil {
-		return err
-	}
-	cut := time.Now()
-	unlocking, cancel := context.WithTimeout(ctx, ttl)
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- mutex.Unlock(unlocking) }() // ends with its context
-	// Only what is on its way to the cut member already shows anything.
-	wait := sleep(ctx, 20*time.Millisecond)
-	holder.SetEndpoints(st.Cluster.Endpoints()...)
-	outcome := <-ended
-	if wait != nil {
-		return wait
-	}
-	took := time.Since(cut)
-	unknown := app.OutcomeUnknown(outcome)
-	st.claim(outcome == nil || unknown, "unlock ended with %v after %v; want it done, or an error that says that its outcome is unknown", outcome, took)
-	st.claimTiming(took < unreachable.Streams, "unlock took %v; want less than %v: its member was cut", took, unreachable.Streams)
-	session.Orphan()
-	waiting, stop := context.WithTimeout(ctx, 2*ttl)
-	defer stop()
-	err = concurrency.NewMutex(next, mutexKey).Lock(waiting)
-	free := time.Since(cut)
-	st.claimTiming(err == nil && free < ttl+slack, "a second client got the lock after %v (error %v); want it no later than the lease of %v ends", free, err, ttl)
-	st.Note("unlock: %v after %v; the lock was free after %v", outcome, took, free)
-	next.Orphan() // its lease ends by itself, whatever member it is on
+	st.judgeSnapshot(st.Target.Name(), string(log))
 	return nil
 }
