@@ -59,6 +59,7 @@ func TestShimsSayWhatIsPlanted(t *testing.T) {
 		{"at once", full, 0, ""},
 		{"in time", free, saysWithin - 60*ms, ""},
 		{"too late", free, saysWithin + 60*ms, lateClaim + "the shim of m2 says "},
+		{"a moment too late", free, saysWithin + 10*ms, lateClaim + "the shim of m2 says "},
 		{"it goes on taking writes", free, 0, lateClaim + "the shim of m2 says map[etcd.read:true etcd.serving:true etcd.write:true]"},
 		{"it takes no reads", noReads, 0, lateClaim + "the shim of m2 says map[etcd.read:false"},
 		{"it does not serve", gone, 0, lateClaim + "the shim of m2 says map[etcd.read:true etcd.serving:false"},
