@@ -17,7 +17,7 @@ const (
 	HeaderRaftTerm  = "etcd-raft-term"     // decimal
 	HeaderReason    = "etcd-health-reason" // a Reason; absent when there is nothing to explain
 	HeaderShimStart = "etcd-shim-start"    // Unix time in nanoseconds
-	HeaderProofAge  = "etcd-proof-age-ms"  // since the newest proof began, when the answer was made
+	HeaderProofAge  = "etcd-proof-age-ms"  // since the newest proof began, when the answer was made; at least 1
 	HeaderRoundTrip = "etcd-proof-rtt-us"  // smoothed round trip of a proof
 	HeaderPoll      = "etcd-poll-ms"       // how often the server wishes to be polled
 )
@@ -63,8 +63,9 @@ func answerHeaders(lasting metadata.MD, lastProof, now time.Time) metadata.MD {
 		md[key] = values
 	}
 	if !lastProof.IsZero() {
-		// A proof from the future is a clock that was set back: fresh, not negative.
-		age := max(now.Sub(lastProof).Milliseconds(), 0)
+		// A proof from the future is a clock that was set back: fresh, not negative. Whoever reads
+		// it may take a zero for "no proof".
+		age := max(now.Sub(lastProof).Milliseconds(), 1)
 		md[HeaderProofAge] = []string{strconv.FormatInt(age, 10)}
 	}
 	return md
@@ -104,7 +105,7 @@ func parseHeaders(md metadata.MD) headers {
 			Start:   parseStart(md),
 		},
 		reason:    parseReason(md),
-		proofAge:  parseDuration(md, HeaderProofAge, time.Millisecond),
+		proofAge:  parseAge(md),
 		roundTrip: parseDuration(md, HeaderRoundTrip, time.Microsecond),
 		poll:      parseDuration(md, HeaderPoll, time.Millisecond),
 	}
@@ -131,6 +132,15 @@ func parseDuration(md metadata.MD, key string, unit time.Duration) time.Duration
 		return 0
 	}
 	return time.Duration(n) * unit
+}
+
+// parseAge reads a zero as the least age: servers that say it mean a proof younger than that, and
+// send no age without one.
+func parseAge(md metadata.MD) time.Duration {
+	if n, err := strconv.ParseUint(first(md, HeaderProofAge), 10, 64); err == nil && n == 0 {
+		return time.Millisecond
+	}
+	return parseDuration(md, HeaderProofAge, time.Millisecond)
 }
 
 func parseStart(md metadata.MD) time.Time {

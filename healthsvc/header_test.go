@@ -33,8 +33,27 @@ func TestHeadersSayOnlyWhatIsKnown(t *testing.T) {
 func TestProofAgeIsNeverNegative(t *testing.T) {
 	now := time.Now()
 	md := answerHeaders(nil, now.Add(time.Hour), now)
-	if got := first(md, HeaderProofAge); got != "0" {
-		t.Errorf("age of a proof from the future = %q, want 0", got)
+	if got := parseHeaders(md).proofAge; got != time.Millisecond {
+		t.Errorf("age of a proof from the future = %v (%q), want 1ms, the least that is said", got, first(md, HeaderProofAge))
+	}
+}
+
+// No age at all means that there is no proof, for which a member that settles is left.
+func TestProofYoungerThanAMillisecondIsSaid(t *testing.T) {
+	now := time.Now()
+	for _, age := range []time.Duration{0, 300 * time.Microsecond, time.Millisecond - 1} {
+		md := answerHeaders(nil, now.Add(-age), now)
+		if got := first(md, HeaderProofAge); got != "1" {
+			t.Errorf("a proof %v old is told as %q ms, want 1: readers before this took 0 for no proof", age, got)
+		}
+		if got := parseHeaders(md).proofAge; got != time.Millisecond {
+			t.Errorf("a proof %v old is read as %v, want 1ms", age, got)
+		}
+	}
+	for value, want := range map[string]time.Duration{"0": time.Millisecond, "1": time.Millisecond, "2": 2 * time.Millisecond, "": 0, "x": 0, "-0": 0} {
+		if got := parseHeaders(metadata.MD{HeaderProofAge: {value}}).proofAge; got != want {
+			t.Errorf("age %q is read as %v, want %v: an older server says 0 of a proof that is younger than 1 ms", value, got, want)
+		}
 	}
 }
 

@@ -45,7 +45,7 @@ type News struct {
 	Began    time.Time // when the call that gave that answer began; of a push, its arrival
 
 	// What the server says beside the status, as of the newest answer that had headers.
-	ProofAge time.Duration // age of the member's proof when the answer was made; zero: not said (no proof yet), or under 1 ms
+	ProofAge time.Duration // age of the member's proof when the answer was made; zero: not said, there is no proof yet; else at least 1 ms
 	ShimRTT  time.Duration // round trip of the member's proofs; zero: not said
 	Poll     time.Duration // how often it wishes to be polled; zero: as often as FollowConfig.Poll
 

@@ -52,6 +52,27 @@ func TestMemberThatSettlesKeepsSettling(t *testing.T) {
 	}
 }
 
+// The age of a proof goes over the wire in whole milliseconds: one that is younger is a proof too.
+func TestMemberSettlesHoweverYoungItsProofs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ms := newMembers(t, true, "a", "b", "c")
+		p := ms.prober(t, Config{})
+		within(t, p, time.Second, "healthy healthy healthy")
+		time.Sleep(777 * time.Millisecond)
+		a := ms.all[0]
+		a.say(false, healthsvc.ReasonSettling)
+		for begin := time.Now(); time.Since(begin) < 3*time.Second; time.Sleep(500 * time.Microsecond) {
+			a.set(func() {
+				a.last.LastProof = time.Now()
+				a.shim.Publish(a.last)
+			})
+			if v, _ := p.Snapshot().Verdict("a:2379"); v.Grade == Unhealthy {
+				t.Fatalf("a is %v (%s) after %v, want it suspect for as long as it settles: its proofs are less than 1 ms old", v.Grade, v.Reason, time.Since(begin))
+			}
+		}
+	})
+}
+
 // With all members suspect there is nobody to compare with: the proof that disproves a member's
 // word is all that happens.
 func TestMembersThatAllSaidNoLeaderAreBackWithALaterProof(t *testing.T) {
