@@ -10,14 +10,17 @@ import (
 // detector turns the evidence of one endpoint into its condition. Pure: it has no
 // clock and starts nothing.
 type detector struct {
-	expire time.Duration // silence after which a report no longer stands
-	last   condition
+	expire   time.Duration // silence after which a report no longer stands
+	outlived time.Duration // a report that began so much later counts though its term is lower
+	last     condition
 	// doubt is the newest bad word on quorum that only a proof begun later disproves while no
 	// report is followed: etcd's own SERVING, or a connection that works, does not.
 	doubt time.Time
 	// told is set when the doubt was a shim's, which is no longer heard.
 	told bool
 }
+
+func newDetector(t times) detector { return detector{expire: 3 * t.poll, outlived: t.outlived} }
 
 // step returns the condition at now.
 func (d *detector) step(ev *evidence, now time.Time) condition {
@@ -37,7 +40,7 @@ func (d *detector) step(ev *evidence, now time.Time) condition {
 	word, source, wrong := d.word(ev, now)
 	c.source, c.wrongShim = source, wrong
 	c.alone = source == SourceStock && ev.shim.sought && ev.inproc.sought
-	identify(&c, ev, word)
+	d.identify(&c, ev, word)
 	d.decide(&c, ev, word)
 	d.since(&c, now)
 	d.last = c
@@ -67,8 +70,9 @@ func foreign(id healthsvc.Identity, self membership.Observation) bool {
 }
 
 // identify fills in who the member is. What etcd says of itself comes first; of two
-// views of the leader the one at the higher term, then the newer.
-func identify(c *condition, ev *evidence, word *healthsvc.News) {
+// views of the leader the one at the higher term, then the newer; but one that is newer by far
+// comes after a restore from a backup, and the older could not be renewed.
+func (d *detector) identify(c *condition, ev *evidence, word *healthsvc.News) {
 	s := ev.self
 	c.cluster, c.member, c.leader, c.term, c.heard = s.Cluster, s.Member, s.Leader, s.Term, s.At
 	if word == nil {
@@ -81,7 +85,9 @@ func identify(c *condition, ev *evidence, word *healthsvc.News) {
 	if c.member == 0 {
 		c.member = membership.ID(id.Member)
 	}
-	if id.Term > c.term || (id.Term == c.term && id.Term != 0 && word.Began.After(c.heard)) {
+	newer := word.Began.After(c.heard)
+	outlives := newer && word.Began.Sub(c.heard) >= d.outlived
+	if id.Term > c.term || id.Term == c.term && id.Term != 0 && newer || id.Term != 0 && outlives {
 		c.leader, c.term, c.heard = membership.ID(id.Leader), id.Term, word.Began
 	}
 }

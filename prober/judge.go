@@ -50,6 +50,8 @@ type standing struct {
 
 	excused time.Time     // it is not condemned before this: our own loop was late
 	slept   time.Duration // that it was excused for since it was last not bad
+
+	claim claim // the newest
 }
 
 // sight is what a judge is shown of one endpoint.
@@ -113,7 +115,7 @@ func (j *judge) rule(now time.Time, sights []sight) ruling {
 		st.reason = reason
 		r.verdicts = append(r.verdicts, verdict(st, s, now))
 	}
-	j.aggregate(r.verdicts, now)
+	j.aggregate(sights, now)
 	return r
 }
 
@@ -533,13 +535,10 @@ func (j *judge) holdDown(flaps int) time.Duration {
 }
 
 // aggregate finds what holds for all endpoints together.
-func (j *judge) aggregate(vs []Verdict, now time.Time) {
-	healthy, leader, term := false, membership.ID(0), uint64(0)
-	for _, v := range vs {
-		healthy = healthy || v.Grade == Healthy
-		if v.Grade != Parked && v.Leader != 0 && (v.Term > term || v.Term == term && v.Leader < leader) {
-			leader, term = v.Leader, v.Term
-		}
+func (j *judge) aggregate(sights []sight, now time.Time) {
+	healthy := false
+	for _, s := range sights {
+		healthy = healthy || j.standings[s.address].grade == Healthy
 	}
 	switch {
 	case !healthy:
@@ -547,13 +546,8 @@ func (j *judge) aggregate(vs []Verdict, now time.Time) {
 	case j.common.IsZero():
 		j.common = now
 	}
-	if leader != j.leader {
-		j.leading = now
-	}
-	if leader == 0 {
-		j.leading = time.Time{}
-	}
-	j.leader, j.leadTerm = leader, term
+	j.claims(sights)
+	j.lead(sights, now)
 }
 
 // others writes all sights but one over rest.

@@ -86,7 +86,7 @@ func (b *bench) turn(now time.Time) time.Time {
 // publish replaces the snapshot; where a verdict changed it also logs and tells.
 func (b *bench) publish(now time.Time, r ruling, sights []sight) {
 	before := b.newest.Load()
-	changed := len(before.Verdicts) != len(r.verdicts)
+	changed := len(before.Verdicts) != len(r.verdicts) || before.Leader != b.judge.leader || before.Term != b.judge.leadTerm
 	for i := range r.verdicts {
 		v := &r.verdicts[i]
 		if i < len(before.Verdicts) && same(*v, before.Verdicts[i]) && now.Sub(before.At) < figures {

@@ -55,6 +55,8 @@ type member struct {
 	authorities map[string]bool
 	proofs      int
 	checks      int
+	leader      uint64 // as etcd itself tells it
+	term        uint64
 
 	last    healthsvc.Report
 	stop    chan struct{}
@@ -70,7 +72,7 @@ func newMembers(t *testing.T, shims bool, names ...string) *members {
 func newMembersWith(t *testing.T, shims bool, creds func(name string) credentials.TransportCredentials, names ...string) *members {
 	ms := &members{hosts: make(map[string]*member)}
 	for i, n := range names {
-		m := &member{name: n, id: uint64(i + 1), link: newLink(), stop: make(chan struct{}), authorities: make(map[string]bool), lis: make(map[string]*bufconn.Listener)}
+		m := &member{name: n, id: uint64(i + 1), link: newLink(), stop: make(chan struct{}), authorities: make(map[string]bool), lis: make(map[string]*bufconn.Listener), leader: 1, term: 5}
 		m.creds = creds(n)
 		etcd := grpc.NewServer(grpc.Creds(m.creds))
 		m.register(etcd)
@@ -259,7 +261,10 @@ func (m *member) Range(ctx context.Context, _ *pb.RangeRequest) (*pb.RangeRespon
 }
 
 func (m *member) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, error) {
-	return &pb.StatusResponse{Header: m.header(), Version: "3.7.3", Leader: 1, RaftTerm: 5}, nil
+	h := m.header()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &pb.StatusResponse{Header: h, Version: "3.7.3", Leader: m.leader, RaftTerm: m.term}, nil
 }
 
 func (m *member) MemberList(context.Context, *pb.MemberListRequest) (*pb.MemberListResponse, error) {
@@ -267,7 +272,9 @@ func (m *member) MemberList(context.Context, *pb.MemberListRequest) (*pb.MemberL
 }
 
 func (m *member) header() *pb.ResponseHeader {
-	return &pb.ResponseHeader{ClusterId: 0xc, MemberId: m.id, RaftTerm: 5, Revision: 1}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &pb.ResponseHeader{ClusterId: 0xc, MemberId: m.id, RaftTerm: m.term, Revision: 1}
 }
 
 // dial is the dialer of the probes.

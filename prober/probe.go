@@ -169,7 +169,7 @@ func (p *probe) loop() {
 	w := &worker{
 		probe:    p,
 		gather:   newGather(p.key.times, p.key.endpoint.Shim != "", rand.Float64),
-		detector: detector{expire: 3 * p.key.times.poll},
+		detector: newDetector(p.key.times),
 	}
 	defer w.close()
 	timer := time.NewTimer(0)

@@ -90,7 +90,7 @@ func newSim(t *testing.T, names []string) *sim {
 		s.ends = append(s.ends, &simEndpoint{
 			name: n, path: "ok", leader: true, proof: "ok",
 			gather:   newGather(s.times, true, func() float64 { return float64(i) * 0.4 }),
-			detector: detector{expire: 3 * s.times.poll},
+			detector: newDetector(s.times),
 			last:     condition{reason: ReasonChecking},
 			self:     membership.Observation{Cluster: 0xc, Member: membership.ID(i + 1), Leader: 3, Term: 7},
 			shim:     simShim{mode: "none"}, inproc: simShim{mode: "absent"},

@@ -30,9 +30,12 @@ type Snapshot struct {
 	At       time.Time // when it was made: at a change, or to refresh the ages, which are up to 20 s old
 	Verdicts []Verdict // in the order of SetEndpoints
 
-	Leader      membership.ID // named at the highest term; zero: none known
-	Term        uint64        // at which Leader was named; zero: none known
-	LeaderSince time.Time     // when this leader was first named; zero: none known
+	// Leader is named at the highest term, however long ago, unless most members that prove
+	// their quorum have been at lower terms for 20 s: then that term is of before a restore from
+	// a backup, or a shim's mistake. Zero: none known.
+	Leader      membership.ID
+	Term        uint64    // at which Leader was named; zero: none known
+	LeaderSince time.Time // when this leader was first named; zero: none known
 	// CommonSince is since when at least one endpoint has been Healthy without a
 	// break; zero: none is.
 	CommonSince time.Time

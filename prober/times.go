@@ -27,6 +27,7 @@ type times struct {
 	seekMax      time.Duration
 	observe      time.Duration // between observations while a report is followed
 	observeSoon  time.Duration // the same without one, or while parked
+	outlived     time.Duration // what was said so long before its contrary is over
 	late         time.Duration // a loop woken later than this suspects itself
 
 	look        time.Duration // between looks while somebody is suspect
@@ -71,6 +72,7 @@ func scaled(c Config) times {
 		seekMax:      time.Minute,
 		observe:      10 * time.Second,
 		observeSoon:  s(time.Second),
+		outlived:     s(20 * time.Second),
 		late:         s(100 * time.Millisecond),
 		look:         s(50 * time.Millisecond),
 		readRetry:    s(500 * time.Millisecond),
