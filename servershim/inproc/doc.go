@@ -32,7 +32,7 @@
 // # Concurrency
 //
 // All methods of Shim may be called from any goroutine. Close waits for all that
-// the shim started.
+// the shim started, but no longer than a second for etcd where that itself closes.
 //
 // # Limits
 //

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -30,7 +31,6 @@ type ending struct {
 	waiting []*grpc.Server // registered, not served on a quiet listener yet
 	quiet   []*quietListener
 	told    map[*http.Server]struct{}
-	wg      sync.WaitGroup // one for each quiet listener
 }
 
 func newEnding(stop func()) *ending {
@@ -80,15 +80,20 @@ func (e *ending) watch(hs *http.Server) {
 		return
 	}
 	for _, gs := range e.waiting {
-		quiet := &quietListener{closed: make(chan struct{}), fire: e.fire}
+		quiet := &quietListener{closed: make(chan struct{}), served: make(chan struct{}), fire: e.fire}
 		e.quiet = append(e.quiet, quiet)
-		e.wg.Go(func() { _ = gs.Serve(quiet) }) // its end is the news, not its error
+		go func() {
+			defer close(quiet.served)
+			_ = gs.Serve(quiet) // its end is the news, not its error
+		}()
 	}
 	e.waiting = nil
 }
 
-// close takes the quiet listeners away again.
-func (e *ending) close() {
+// close takes the quiet listeners away again, and waits until they are no longer served, for a
+// second at most; it reports whether they are not. A server that is being stopped lets go of a
+// listener only with its last stream, and of those that are etcd's we know nothing.
+func (e *ending) close() bool {
 	e.mu.Lock()
 	e.closed = true
 	quiet := e.quiet
@@ -96,13 +101,23 @@ func (e *ending) close() {
 	for _, l := range quiet {
 		_ = l.Close()
 	}
-	e.wg.Wait()
+	late := time.NewTimer(time.Second)
+	defer late.Stop()
+	for _, l := range quiet {
+		select {
+		case <-l.served:
+		case <-late.C:
+			return false
+		}
+	}
+	return true
 }
 
 // quietListener accepts nobody, and tells when it is closed.
 type quietListener struct {
 	once   sync.Once
 	closed chan struct{}
+	served chan struct{} // closed when it is served no longer
 	fire   func()
 }
 

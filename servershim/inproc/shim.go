@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
 	"sync"
@@ -26,6 +27,7 @@ type Shim struct {
 	srv    *healthsvc.Server
 	src    *source
 	ending *ending
+	log    *slog.Logger
 
 	ctx    context.Context // of run; ends with Close
 	cancel context.CancelFunc
@@ -66,7 +68,7 @@ func Attach(cfg *embed.Config, sc servershim.Config) (*Shim, error) {
 	if err != nil {
 		return nil, fmt.Errorf("servershim/inproc: %w", err)
 	}
-	s := &Shim{core: core, srv: srv, src: src, ending: newEnding(srv.Stop)}
+	s := &Shim{core: core, srv: srv, src: src, ending: newEnding(srv.Stop), log: cmp.Or(sc.Logger, slog.Default())}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	cfg.ServiceRegister = s.ending.register(cfg.ServiceRegister)
 	cfg.GRPCAdditionalServerOptions = append(slices.Clip(cfg.GRPCAdditionalServerOptions),
@@ -157,8 +159,10 @@ func (s *Shim) Drain() { s.core.Drain() }
 func (s *Shim) Report() healthsvc.Report { return s.core.Report() }
 
 // Close ends every stream and everything that the shim started; it does not close
-// etcd. It returns within about a second, and may be called twice. An error says
-// why the shim never watched: its metrics could not be registered.
+// etcd. It returns within about a second, and may be called twice. While etcd itself
+// closes and waits for streams of its own, one goroutine stays that ends with etcd's
+// Close; a line in the log says so. An error says why the shim never watched: its
+// metrics could not be registered.
 func (s *Shim) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -167,7 +171,9 @@ func (s *Shim) Close() error {
 	s.mu.Unlock()
 	s.cancel()
 	s.srv.Stop()
-	s.ending.close()
+	if !s.ending.close() {
+		s.log.Warn("etcd waits for streams of its own as it closes; a goroutine of the shim stays until it has closed")
+	}
 	for _, one := range serving {
 		one.lis.CloseConns() // Stop waits for those in their handshake
 		one.server.Stop()

@@ -6,10 +6,12 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
@@ -74,11 +76,16 @@ type member struct {
 // start runs etcd with an attached shim until the test ends, without Start.
 func start(t testing.TB, scheme string, changes ...func(*embed.Config)) (member, *Shim, *grpc.ClientConn) {
 	t.Helper()
+	return startWith(t, unhurried(), scheme, changes...)
+}
+
+func startWith(t testing.TB, sc servershim.Config, scheme string, changes ...func(*embed.Config)) (member, *Shim, *grpc.ClientConn) {
+	t.Helper()
 	cfg := config(t, scheme)
 	for _, change := range changes {
 		change(cfg)
 	}
-	s, err := Attach(cfg, unhurried())
+	s, err := Attach(cfg, sc)
 	if err != nil {
 		t.Fatalf("Attach: %v", err)
 	}
@@ -290,6 +297,75 @@ func TestShimClosesInTimeWhateverClientsDo(t *testing.T) {
 	if err := <-served; err != nil {
 		t.Errorf("Serve: got %v, want nil after Close", err)
 	}
+}
+
+// etcd waits for its own streams for 5 s and two election timeouts as it closes.
+func TestShimClosesInTimeWhileEtcdWaitsForItsStreams(t *testing.T) {
+	t.Parallel()
+	log, sc := new(logged), unhurried()
+	sc.Logger = slog.New(slog.NewTextHandler(log, nil))
+	e, s, conn := startWith(t, sc, "http")
+	if err := s.Start(e.Etcd); err != nil {
+		t.Fatalf("Start: %v", err)
+	}
+	watch(t, conn, healthsvc.ServiceServing, healthpb.HealthCheckResponse_SERVING)
+	keys, err := pb.NewWatchClient(conn).Watch(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte("k")}}
+	if err := keys.Send(&pb.WatchRequest{RequestUnion: create}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keys.Recv(); err != nil {
+		t.Fatalf("Watch of a key: got %v before it was created", err)
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); e.close() }()
+	<-s.ending.began
+	for range 2 {
+		began := time.Now()
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: got %v, want nil", err)
+		}
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("Close took %v, want about a second: etcd waits for a watch that is not ours", took)
+		}
+	}
+	select {
+	case <-ended:
+		t.Fatal("etcd closed at once, want it to wait for the watch: nothing was tried")
+	default:
+	}
+	if !strings.Contains(log.String(), "etcd waits for streams of its own") {
+		t.Errorf("logged: %q, want why something is still there after Close", log.String())
+	}
+	<-ended
+	for i, l := range s.ending.quiet {
+		select {
+		case <-l.served:
+		case <-time.After(patience):
+			t.Errorf("quiet listener %d is still served after etcd closed, want nothing left", i)
+		}
+	}
+}
+
+// logged is a log that may be read while it is written.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func TestShimRefusesWrongUse(t *testing.T) {
