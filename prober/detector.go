@@ -11,7 +11,7 @@ import (
 // clock and starts nothing.
 type detector struct {
 	expire   time.Duration // silence after which a report no longer stands
-	outlived time.Duration // a report that began so much later counts though its term is lower
+	outlived time.Duration // a view of the leader that is so much newer counts though its term is lower
 	last     condition
 	// doubt is the newest bad word on quorum that only a proof begun later disproves while no
 	// report is followed: etcd's own SERVING, or a connection that works, does not.
@@ -65,31 +65,49 @@ func (d *detector) word(ev *evidence, now time.Time) (w *healthsvc.News, s Sourc
 
 // foreign reports whether a shim speaks for another member than the one at the address.
 func foreign(id healthsvc.Identity, self membership.Observation) bool {
-	other := func(a uint64, b membership.ID) bool { return a != 0 && b != 0 && a != uint64(b) }
-	return other(id.Member, self.Member) || other(id.Cluster, self.Cluster)
+	return other(membership.ID(id.Member), self.Member) || other(membership.ID(id.Cluster), self.Cluster)
 }
 
-// identify fills in who the member is. What etcd says of itself comes first; of two
-// views of the leader the one at the higher term, then the newer; but one that is newer by far
-// comes after a restore from a backup, and the older could not be renewed.
+// identify fills in who the member is: what etcd says of itself comes first. Of the leader it is
+// remembered what was said last, though the report that said so is silent now. A report without
+// a quorum does not fall behind that: its member may be frozen.
 func (d *detector) identify(c *condition, ev *evidence, word *healthsvc.News) {
 	s := ev.self
 	c.cluster, c.member, c.leader, c.term, c.heard = s.Cluster, s.Member, s.Leader, s.Term, s.At
-	if word == nil {
-		return
+	var id healthsvc.Identity
+	if word != nil {
+		id = word.Identity
 	}
-	id := word.Identity
 	if c.cluster == 0 {
 		c.cluster = membership.ID(id.Cluster)
 	}
 	if c.member == 0 {
 		c.member = membership.ID(id.Member)
 	}
-	newer := word.Began.After(c.heard)
-	outlives := newer && word.Began.Sub(c.heard) >= d.outlived
-	if id.Term > c.term || id.Term == c.term && id.Term != 0 && newer || id.Term != 0 && outlives {
-		c.leader, c.term, c.heard = membership.ID(id.Leader), id.Term, word.Began
+	if l := &d.last; !other(l.cluster, c.cluster) && !other(l.member, c.member) {
+		d.lead(c, l.leader, l.term, l.heard)
 	}
+	if word != nil && (id.Term >= c.term || word.Status == healthsvc.StatusServing) {
+		d.lead(c, membership.ID(id.Leader), id.Term, word.Began)
+	}
+}
+
+// other reports whether two known ids differ.
+func other(a, b membership.ID) bool { return a != 0 && b != 0 && a != b }
+
+// lead takes in one more view of the leader. The one at the higher term counts, of the same term
+// the newer; but one that is newer by far comes after a restore from a backup, and the other
+// could not be renewed.
+func (d *detector) lead(c *condition, leader membership.ID, term uint64, heard time.Time) {
+	if term == 0 {
+		return
+	}
+	switch newer := heard.Sub(c.heard); {
+	case c.term == 0, newer >= d.outlived:
+	case newer <= -d.outlived, term < c.term, term == c.term && newer <= 0:
+		return
+	}
+	c.leader, c.term, c.heard = leader, term, heard
 }
 
 func (d *detector) decide(c *condition, ev *evidence, word *healthsvc.News) {

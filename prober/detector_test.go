@@ -198,7 +198,7 @@ func TestDetectorTakesTheLeaderOfTheHighestTerm(t *testing.T) {
 		{0, 8, 0, "at the higher term nobody leads yet"},
 	} {
 		ev.shim.news.Identity = healthsvc.Identity{Leader: c.leader, Term: c.term}
-		d := detector{expire: time.Second}
+		d := newDetector(scaled(Config{}))
 		if got := d.step(&ev, now); got.leader != c.want {
 			t.Errorf("leader is %v at term %d, want %v: %s", got.leader, got.term, c.want, c.why)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/quorumwise/quorumwise/healthsvc"
 	"github.com/quorumwise/quorumwise/membership"
 )
 
@@ -189,13 +190,68 @@ func TestDetectorForgetsTheLeaderThatAMemberNamedLongBeforeItsReport(t *testing.
 	start := time.Unix(1000, 0)
 	ev := evidence{self: membership.Observation{Cluster: 9, Member: 1, Leader: 3, Term: 50, At: start}}
 	d := newDetector(scaled(Config{}))
-	for after, want := range map[time.Duration]membership.ID{time.Second: 3, 19 * time.Second: 3, 21 * time.Second: 2} {
-		now := start.Add(after)
-		then(serving, answers(answerOK))(&ev, now)
+	for _, row := range []struct {
+		after time.Duration
+		says  func(*evidence, time.Time)
+		want  membership.ID
+		why   string
+	}{
+		{time.Second, serving, 3, "a report may be a little behind"},
+		{19 * time.Second, serving, 3, "a report may be a little behind"},
+		{30 * time.Second, notServing(healthsvc.ReasonNoQuorum), 3, "it is cut off, or frozen, and knows no better"},
+		{31 * time.Second, serving, 2, "it proves its quorum at that term"},
+		{32 * time.Second, serving, 2, "the same, told again"},
+	} {
+		now := start.Add(row.after)
+		then(row.says, answers(answerOK))(&ev, now)
 		ev.shim.news.Identity.Leader, ev.shim.news.Identity.Term = 2, 4
-		if got := d.step(&ev, now); got.leader != want || got.cluster != 9 {
-			t.Errorf("%v after the member was last observed, at term 50, its shim tells of term 4: leader is %v at term %d of cluster %v, want %v of cluster 9",
-				after, got.leader, got.term, got.cluster, want)
+		if got := d.step(&ev, now); got.leader != row.want || got.cluster != 9 {
+			t.Errorf("%v after the member was last observed, at term 50, its shim tells of term 4: leader is %v at term %d of cluster %v, want %v of cluster 9: %s",
+				row.after, got.leader, got.term, got.cluster, row.want, row.why)
+		}
+	}
+}
+
+// What a member said last of the leader is not undone by what it said before, once its report
+// is silent: not by a host that dies right after an election, nor by a network that is away.
+func TestDetectorRemembersTheLeaderThatAReportNamedLast(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		then  func(ev *evidence, now time.Time)
+		after time.Duration
+		want  uint64
+	}{
+		{"the path dies", misses, 0, 6},
+		{"for long", misses, time.Hour, 6},
+		{"the shim dies", noShim, 0, 6},
+		{"etcd tells of the next one", func(ev *evidence, now time.Time) {
+			noShim(ev, now)
+			ev.self.Leader, ev.self.Term, ev.self.At = 2, 7, now
+		}, 0, 7},
+		{"an observation that was under way", func(ev *evidence, now time.Time) { noShim(ev, now); ev.self.At = now }, 0, 6},
+		{"a restore from a backup", func(ev *evidence, now time.Time) {
+			noShim(ev, now)
+			ev.self.Leader, ev.self.Term, ev.self.At = 2, 2, now
+		}, time.Minute, 2},
+		{"another member at the address", func(ev *evidence, now time.Time) {
+			noShim(ev, now)
+			ev.self = membership.Observation{Cluster: 9, Member: 8, Leader: 2, Term: 2, At: now}
+		}, 0, 2},
+	} {
+		now := time.Unix(1000, 0)
+		ev := evidence{self: membership.Observation{Cluster: 9, Member: 1, Leader: 1, Term: 5, At: now}}
+		d := newDetector(scaled(Config{}))
+		now = now.Add(time.Second)
+		then(serving, answers(answerOK))(&ev, now)
+		ev.shim.news.Identity = healthsvc.Identity{Cluster: 9, Member: 1, Leader: 3, Term: 6}
+		if c := d.step(&ev, now); c.leader != 3 || c.term != 6 {
+			t.Fatalf("leader is %v at term %d, want 3 at 6", c.leader, c.term)
+		}
+		now = now.Add(2*time.Second + tt.after)
+		ev.shim.news.Missed = 2
+		tt.then(&ev, now)
+		if c := d.step(&ev, now); c.term != tt.want {
+			t.Errorf("%s: leader is %v at term %d, want term %d: a term that falls and rises passes for a leader that was lost", tt.name, c.leader, c.term, tt.want)
 		}
 	}
 }
