@@ -5,29 +5,35 @@ package suites
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 
 	"github.com/quorumwise/quorumwise/e2e/report"
 )
 
-// keep copies the evidence of a failure to where the report is: logs of members, shims and
+// keep keeps the evidence of a failure where the report is: logs of members, shims and
 // applications, and the illustration of a history without an order. The stage is still
-// open. What cannot be kept is logged.
+// open.
 func (p *play) keep(illustration []byte) []report.File {
 	if p.opts.Dir == "" {
 		return nil
 	}
-	dir := filepath.Join(p.opts.Dir, p.sc.Name)
+	return keep(filepath.Join(p.opts.Dir, p.sc.Name), illustration, p.logs(), p.opts.Logger)
+}
+
+// keep writes the illustration to dir, and copies the logs there. What cannot be kept is
+// logged.
+func keep(dir string, illustration []byte, logs []report.File, logger *slog.Logger) []report.File {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		p.opts.Logger.Warn("evidence is lost", "error", err)
+		logger.Warn("evidence is lost", "error", err)
 		return nil
 	}
 	var files []report.File
 	file := func(name string, write func(path string) error) {
 		path := filepath.Join(dir, name)
 		if err := write(path); err != nil {
-			p.opts.Logger.Warn("evidence is lost", "file", name, "error", err)
+			logger.Warn("evidence is lost", "file", name, "error", err)
 			return
 		}
 		files = append(files, report.File{Name: name, Path: path})
@@ -35,7 +41,7 @@ func (p *play) keep(illustration []byte) []report.File {
 	if illustration != nil {
 		file("history.html", func(path string) error { return os.WriteFile(path, illustration, 0o644) })
 	}
-	for _, log := range p.logs() {
+	for _, log := range logs {
 		file(log.Name, func(path string) error { return copyFile(log.Path, path) })
 	}
 	return files

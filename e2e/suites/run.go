@@ -94,20 +94,26 @@ func once(ctx context.Context, sc Scenario, opts Options) (r report.Scenario, lu
 	if ctx.Err() != nil {
 		return r, false, context.Cause(ctx)
 	}
-	var unavailable *nethosts.UnavailableError
-	switch {
-	case errors.As(err, &unavailable):
+	r, luck = p.outcome(r, ev, err)
+	return r, luck, nil
+}
+
+// outcome is the report of what play has returned, with evidence of all that did not pass.
+// The stage is still open.
+func (p *play) outcome(r report.Scenario, ev *Evidence, err error) (_ report.Scenario, luck bool) {
+	if unavailable, ok := errors.AsType[*nethosts.UnavailableError](err); ok {
 		r.Status, r.Reason = report.Skipped, unavailable.Error()
-		return r, false, nil
-	case err != nil:
+		return r, false
+	}
+	if err != nil {
 		r.Status, r.Reason = report.Broken, err.Error()
 		r.Files = p.keep(nil)
-		return r, false, nil
+		return r, false
 	}
 	v := ev.Judge()
 	r = ev.Report(v)
 	if v.Status != report.Passed {
 		r.Files = p.keep(v.Illustration)
 	}
-	return r, v.Luck, nil
+	return r, v.Luck
 }

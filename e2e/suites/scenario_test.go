@@ -67,6 +67,31 @@ func TestMatchFindsByNameSuiteAndGlob(t *testing.T) {
 	}
 }
 
+// Of three members two are no minority: a scenario that hurts two keeps its five.
+func TestMembersOfTheRunCountUnlessTheyAreTooFew(t *testing.T) {
+	for _, row := range []struct {
+		members, run int
+		second       bool
+		want         int
+	}{
+		{0, 0, false, 3}, {5, 0, false, 5}, {0, 5, false, 5}, {5, 3, false, 3}, {3, 7, false, 7},
+		{5, 0, true, 5}, {5, 3, true, 5}, {5, 4, true, 5}, {0, 3, true, 3}, {5, 5, true, 5}, {5, 7, true, 7}, {3, 5, true, 5},
+	} {
+		sc := Scenario{Name: "made-up", Members: row.members, Second: row.second}
+		if got := sc.with(Options{Members: row.run}).Members; got != row.want {
+			t.Errorf("%d members, two are hurt: %v, --members %d: %d are played; want %d", row.members, row.second, row.run, got, row.want)
+		}
+	}
+}
+
+func TestScenarioWithoutAFaultIsGroupedByItsName(t *testing.T) {
+	for fault, want := range map[string]string{"": "made-up", "cut": "cut"} {
+		if got := (Scenario{Name: "made-up", Fault: fault}).with(Options{}).Fault; got != want {
+			t.Errorf("fault %q: grouped by %q; want %q", fault, got, want)
+		}
+	}
+}
+
 func TestMain(m *testing.M) {
 	Register()
 	nethosts.TestMain(m)
