@@ -72,6 +72,42 @@ func oneHost(t *testing.T) (*Lab, *Host) {
 	return l, h
 }
 
+// What the machine lacks for disks skips a scenario that needs them, so it has to be told from
+// mistakes.
+func TestDiskThatTheMachineCannotHaveIsUnavailableWithTheWayOut(t *testing.T) {
+	old := theGuard
+	defer func() { theGuard = old }()
+	bin := t.TempDir()
+	for _, row := range []struct {
+		name  string
+		guard int    // its socket
+		mkfs  string // "": there is none
+		path  string
+		size  int64
+		none  bool // the machine cannot
+		says  string
+	}{
+		{"nobody would thaw it", -1, "", t.TempDir() + "/d", minDisk, true, "call nethosts.Enter first"},
+		{"there is no mkfs", 0, "", t.TempDir() + "/d", minDisk, true, "install the package e2fsprogs"},
+		{"mkfs fails", 0, "#!/bin/sh\necho no such feature; exit 1\n", t.TempDir() + "/d", minDisk, true, "no such feature"},
+		{"too small", 0, "", t.TempDir() + "/d", minDisk - 1, false, "want at least"},
+		{"nowhere", 0, "", bin + "/nowhere/d", minDisk, false, "the file under a disk"},
+	} {
+		theGuard = &guard{socket: row.guard}
+		_ = os.Remove(bin + "/mkfs.ext4")
+		if row.mkfs != "" {
+			if err := os.WriteFile(bin+"/mkfs.ext4", []byte(row.mkfs), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Setenv("PATH", bin)
+		_, err := newDisk(row.path, row.size, nil)
+		if u := new(UnavailableError); err == nil || errors.As(err, &u) != row.none || !strings.Contains(err.Error(), row.says) {
+			t.Errorf("%s: got %v; want an error that says %q; that the machine cannot: %v", row.name, err, row.says, row.none)
+		}
+	}
+}
+
 func skipUnavailable(t *testing.T, err error) {
 	t.Helper()
 	var u *UnavailableError
