@@ -164,7 +164,9 @@ func TestListTellsWhatAScenarioTakes(t *testing.T) {
 	for _, want := range []string{
 		"matrix: 3 scenarios, about 45 s",
 		"  cut *         21 s  3 members  a follower loses its peers\n",
-		"  two-cut  12 s  5 members  two of five lose their peers\n",
+		"  leader-cut *  12 s  3 members  the leader loses its peers\n",
+		"  cut-5 o       12 s  5 members  likewise, of five\n",         // nothing may happen
+		"  two-cut o  12 s  5 members  two of five lose their peers\n", // nothing has to happen
 		"  old-cut  12 s  3 members, etcd 3.5  likewise, on an older etcd\n",
 		"  soak  72 s  3 members  random faults\n",
 	} {

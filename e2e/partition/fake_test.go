@@ -23,9 +23,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func catalog() []suites.Scenario {
 	return []suites.Scenario{
 		{Name: "cut", Suite: "matrix", Does: "a follower loses its peers", Fault: "cut", Quick: true, Steps: []suites.Step{{Wait: 9 * time.Second}}},
-		{Name: "cut-5", Suite: "matrix", Does: "likewise, of five", Members: 5},
-		{Name: "leader-cut", Suite: "matrix", Does: "the leader loses its peers", Quick: true},
-		{Name: "two-cut", Suite: "doubles", Does: "two of five lose their peers", Members: 5},
+		{Name: "cut-5", Suite: "matrix", Does: "likewise, of five", Members: 5, Control: suites.Unharmed},
+		{Name: "leader-cut", Suite: "matrix", Does: "the leader loses its peers", Quick: true, Control: suites.Suffers},
+		{Name: "two-cut", Suite: "doubles", Does: "two of five lose their peers", Members: 5, Control: suites.Harmless},
 		{Name: "old-cut", Suite: "versions", Does: "likewise, on an older etcd", Version: "3.5"},
 		{Name: "soak", Suite: "soak", Does: "random faults", Endless: true},
 	}
