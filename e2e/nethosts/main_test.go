@@ -3,12 +3,14 @@
 package nethosts_test
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -58,6 +60,7 @@ var trials = map[string]func() int{
 	"orphan": leaveOrphans,
 	"hold":   func() int { return tryLab(true) },
 	"lab":    func() int { return tryLab(false) },
+	"twice":  tryTwice,
 	"outside": func() int {
 		err := nethosts.Outside(func() error { return nil })
 		fmt.Println(err)
@@ -121,7 +124,7 @@ func tryLab(hold bool) int {
 		fmt.Println(err)
 		return 1
 	}
-	if err := useLab(l); err != nil {
+	if err := useLab(l, "m1", "c1"); err != nil {
 		fmt.Println(err)
 		return 1
 	}
@@ -136,12 +139,79 @@ func tryLab(hold bool) int {
 	return 0
 }
 
-func useLab(l *nethosts.Lab) error {
-	m1, err := l.Host("m1")
+// tryTwice uses a lab, and when it is told so uses it again: it would show what another harness
+// has done to it meanwhile.
+func tryTwice() int {
+	if err := useTwice(bufio.NewReader(os.Stdin)); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+func useTwice(told *bufio.Reader) error {
+	l, err := nethosts.New(nethosts.Config{})
 	if err != nil {
 		return err
 	}
-	c1, err := l.Host("c1")
+	var had []string
+	for i := range 2 {
+		server, client := fmt.Sprint("m", i), fmt.Sprint("c", i)
+		if err := useLab(l, server, client); err != nil {
+			return err
+		}
+		has, err := useMachine(l, server+"-own")
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			had = has
+		} else if !slices.Equal(has, had) {
+			return fmt.Errorf("the machine gives a host %q; before, it gave %q", has, had)
+		}
+		fmt.Println("ready")
+		if _, err := told.ReadString('\n'); err != nil {
+			return err
+		}
+	}
+	return l.Close()
+}
+
+// useMachine takes for a host what labs share, where the machine has it.
+func useMachine(l *nethosts.Lab, name string) (has []string, err error) {
+	h, err := l.Host(name)
+	if err != nil {
+		return nil, err
+	}
+	for what, take := range map[string]func() error{
+		"control groups": func() error { _, err := h.LimitCPU(0.5); return err },
+		"a disk": func() error {
+			d, err := h.Disk(32 << 20)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(d.Path()+"/file", []byte("x"), 0o600)
+		},
+	} {
+		err := take()
+		if _, ok := errors.AsType[*nethosts.UnavailableError](err); ok {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		has = append(has, what)
+	}
+	slices.Sort(has)
+	return has, nil
+}
+
+func useLab(l *nethosts.Lab, server, client string) error {
+	m1, err := l.Host(server)
+	if err != nil {
+		return err
+	}
+	c1, err := l.Host(client)
 	if err != nil {
 		return err
 	}
