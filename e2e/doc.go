@@ -2,7 +2,7 @@
 // scenario, in one process, and those of package suites, on hosts of their own:
 //
 //	go test ./e2e/ -timeout 30m                # one scenario for each mechanism, of both
-//	go test ./e2e/ -timeout 4h -full           # all of them, in less than two hours
+//	go test ./e2e/ -timeout 4h -full           # all of them
 //	go test ./e2e/ -run Scenarios/leader-cut -full
 //	go test ./e2e/ -run Partitions/matrix/leader-cut -full -report report -seed 7
 //
