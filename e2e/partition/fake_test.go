@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -13,11 +14,21 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/quorumwise/quorumwise/e2e/nethosts"
 	"github.com/quorumwise/quorumwise/e2e/report"
 	"github.com/quorumwise/quorumwise/e2e/suites"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// wholeEnv makes this binary the command itself, for a test that runs all of it.
+const wholeEnv = "QUORUMWISE_PARTITION_WHOLE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(wholeEnv) != "" {
+		main()
+	}
+	nethosts.EnterTests()
+	goleak.VerifyTestMain(m)
+}
 
 // catalog is small, and has what distinguishes scenarios.
 func catalog() []suites.Scenario {
