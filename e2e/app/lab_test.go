@@ -145,7 +145,7 @@ func TestApplicationsOnHostsOfTheirOwnBehindAMemberThatIsCutOff(t *testing.T) {
 		if bad := judge(t, h.cli, rec, upTo); len(bad) > 0 {
 			t.Errorf("%s: violations: %q", a.Name(), bad)
 		}
-		checkLeaks(t, rec.Leaks)
+		checkLeaks(t, rec)
 		for _, problem := range incomplete(rec) {
 			t.Errorf("%s: %s", a.Name(), problem)
 		}

@@ -42,7 +42,7 @@ func TestAConnectionAndAGoroutineThatAreLeftAreLeaks(t *testing.T) {
 	for range 5 { // more than what the tests before may still be ending
 		go func() { <-end }()
 	}
-	l := leaked(before, 10*time.Millisecond)
+	l := leaked(before, func() int { return 0 }, 10*time.Millisecond)
 	if l.Descriptors[1] <= l.Descriptors[0] || l.Goroutines[1] <= l.Goroutines[0] {
 		t.Errorf("leaks %v of goroutines, %v of descriptors; want more after than before", l.Goroutines, l.Descriptors)
 	}
@@ -51,5 +51,22 @@ func TestAConnectionAndAGoroutineThatAreLeftAreLeaks(t *testing.T) {
 	}
 	if !strings.Contains(l.Stacks, "TestAConnectionAndAGoroutineThatAreLeftAreLeaks") {
 		t.Error("the leaked goroutine is not among the stacks")
+	}
+}
+
+// A stream that is about to end is none that is left: what was recorded of it must have its end.
+func TestLeaksWaitForStreamsToEnd(t *testing.T) {
+	const most = 2 * time.Second
+	enough := holdings{goroutines: 1 << 20, descriptors: 1 << 20}
+	looks := 0
+	began := time.Now()
+	leaked(enough, func() int { looks++; return max(0, 4-looks) }, most)
+	if took := time.Since(began); looks != 4 || took >= most {
+		t.Errorf("after %d looks in %v it went on; want 4, the first at which no stream was open", looks, took)
+	}
+	began = time.Now()
+	leaked(enough, func() int { return 1 }, 50*time.Millisecond)
+	if took := time.Since(began); took < 50*time.Millisecond {
+		t.Errorf("it waited %v for a stream that never ends; want all the time that it has", took)
 	}
 }

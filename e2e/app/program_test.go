@@ -246,7 +246,10 @@ func TestAnApplicationOnAHealthyClusterSeesNothingWrongAndLeavesNothing(t *testi
 			if bad := judge(t, c.cli, rec, upTo); len(bad) > 0 {
 				t.Errorf("violations without any fault: %q", bad)
 			}
-			checkLeaks(t, rec.Leaks)
+			checkLeaks(t, rec)
+			if n, leases := keepalives(rec), len(rec.Load.Leases); n <= leases || n > leases+rec.Sessions {
+				t.Errorf("%d keepalive streams stood when the load ended; want one for each of %d leases and for some of %d sessions", n, leases, rec.Sessions)
+			}
 			for _, problem := range append(incomplete(rec), cfg.lacks(rec)...) {
 				t.Error(problem)
 			}
@@ -255,12 +258,28 @@ func TestAnApplicationOnAHealthyClusterSeesNothingWrongAndLeavesNothing(t *testi
 }
 
 // checkLeaks complains of what a closed client has left.
-func checkLeaks(t *testing.T, l Leaks) {
+func checkLeaks(t *testing.T, rec Record) {
 	t.Helper()
+	l := rec.Leaks
+	for _, a := range rec.Attempts {
+		if a.Ended.IsZero() {
+			t.Errorf("%s to %s, begun at %v, is open after the client was closed", a.Method, a.Address, a.Began)
+		}
+	}
 	if l.Goroutines[1] > l.Goroutines[0] || l.Descriptors[1] > l.Descriptors[0] || len(l.Connections) > 0 {
 		t.Errorf("leaks: goroutines %v, descriptors %v (before, after), connections %v; want as many as before and no connection. Stacks:\n%s",
 			l.Goroutines, l.Descriptors, l.Connections, l.Stacks)
 	}
+}
+
+// keepalives counts the lease streams that stood when the load ended.
+func keepalives(rec Record) (n int) {
+	for _, a := range rec.Attempts {
+		if a.Method == workload.MethodKeepAlive && a.Began.Before(rec.Load.Ended) && !a.Ended.Before(rec.Load.Ended) {
+			n++
+		}
+	}
+	return n
 }
 
 // incomplete says what a record lacks that the load must have produced.

@@ -15,13 +15,14 @@ type Record struct {
 	Official bool
 	Zero     time.Time // durations count from here
 	Load     workload.Record
-	Attempts []workload.Attempt // of the load and of all else
+	Attempts []workload.Attempt // of the load and of all else, after the client was closed
 
 	Histories []history.Op
 	Streams   []history.Stream
 	Sections  []history.Section
 	Reigns    []history.Reign
 	Counts    []history.Count
+	Sessions  int // of recipes, at most at a time; each has a keepalive stream of its own
 	Fragments int // messages of watches that were not the last of their response; counted with Config.Big
 
 	Failures []Failure // in order of their ends; without what the end of the load cut short

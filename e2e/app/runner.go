@@ -150,7 +150,7 @@ func (r *runner) stop(ctx context.Context, upTo int64) (Record, error) {
 		Name: r.order.Config.Name, Official: r.order.Config.Official, Zero: r.clock.zero, Log: r.order.Log,
 		Load: r.clock.load(load), Streams: streams, Histories: slices.Concat(r.histories.record(), r.big.record()),
 		Sections: r.locks.record(), Reigns: r.elections.record(), Counts: r.counters.record(),
-		Grades: r.grades.all, Moves: r.conn.allMoves(),
+		Grades: r.grades.all, Moves: r.conn.allMoves(), Sessions: r.order.Config.sessions(),
 	}
 	rec.Failures = failures(rec.Load, r.desk.all())
 	await(ctx, func() { // where they hang, the leaks show it
@@ -158,10 +158,10 @@ func (r *runner) stop(ctx context.Context, upTo int64) (Record, error) {
 		r.observer.Close()
 	})
 	rec.Fragments = int(r.conn.fragments.n.Load())
-	for _, a := range r.conn.trace.Attempts(func(workload.Attempt) bool { return true }) {
+	rec.Leaks = leaked(r.before, r.conn.trace.Unended, goes)
+	for _, a := range r.conn.trace.Attempts(func(workload.Attempt) bool { return true }) { // after all had the time to end
 		rec.Attempts = append(rec.Attempts, r.clock.attempt(a))
 	}
-	rec.Leaks = leaked(r.before, goes)
 	return rec, nil
 }
 

@@ -48,7 +48,7 @@ func TestAnApplicationLeavesAMemberThatIsCutOff(t *testing.T) {
 	if bad := judge(t, c.cli, rec, upTo); len(bad) > 0 {
 		t.Errorf("violations: %q", bad)
 	}
-	checkLeaks(t, rec.Leaks)
+	checkLeaks(t, rec)
 	f := workload.Measure(rec.Load, rec.Trace(), c.ref.Events(), fault, OutcomeUnknown)
 	if f.LastStream <= 0 {
 		t.Errorf("the last stream left the member after %v; want the streams on it and their ends in the trace", f.LastStream)
@@ -133,7 +133,7 @@ func TestAStopEndsWhileNoMemberAnswers(t *testing.T) {
 			if pending == 0 {
 				t.Error("no operation of unknown outcome; want those that hung when the load ended")
 			}
-			checkLeaks(t, rec.Leaks)
+			checkLeaks(t, rec)
 		})
 	}
 }

@@ -19,6 +19,19 @@ type session struct {
 	name   string // unique
 }
 
+// sessions is how many an application of these settings has at most at a time: a seat gives
+// one up before it opens the next.
+func (c Config) sessions() int {
+	n := 0
+	if c.Locks {
+		n += mutexes * holdersEach
+	}
+	if c.Elections {
+		n += candidates
+	}
+	return n
+}
+
 // openSession grants a lease and keeps it alive. The name is completed by the
 // lease's id.
 func (s *site) openSession(name string) (*session, error) {

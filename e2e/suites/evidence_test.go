@@ -23,6 +23,7 @@ const (
 	leftAt     = 3300 * time.Millisecond
 	healedAt   = 8500 * time.Millisecond
 	loadEnds   = 12 * time.Second
+	closes     = 12500 * time.Millisecond
 )
 
 var zero = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -163,8 +164,8 @@ func (e *Evidence) record(name string) app.Record {
 	for method, of := range map[string]string{workload.MethodWatch: name, workload.MethodKeepAlive: ""} {
 		rec.Attempts = append(rec.Attempts,
 			workload.Attempt{Method: method, Watch: of, Address: address("m2"), Began: at(loadBegins - 100*time.Millisecond), Ended: at(leftAt)},
-			workload.Attempt{Method: method, Watch: of, Address: address("m3"), Began: at(leftAt)},
-			workload.Attempt{Method: method, Watch: of + of, Address: address("m1"), Began: at(loadBegins - 100*time.Millisecond)})
+			workload.Attempt{Method: method, Watch: of, Address: address("m3"), Began: at(leftAt), Ended: at(closes)},
+			workload.Attempt{Method: method, Watch: of + of, Address: address("m1"), Began: at(loadBegins - 100*time.Millisecond), Ended: at(closes)})
 	}
 	rec.Moves = []app.Move{
 		{At: at(leftAt), Class: "lease", Endpoint: address("m2"), Reason: "no-quorum"},

@@ -65,7 +65,7 @@ func TestFaultOfWhichNothingIsExpectedMustBeNoticed(t *testing.T) {
 		{"answers of another take longer", func(e *Evidence) { e.calling("m3", 30*time.Millisecond) }, report.Void, "nobody noticed"},
 		{"its answers stay away", (*Evidence).mute, report.Passed, ""},
 		{"a call on it never ends", func(e *Evidence) {
-			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodRange, Address: address("m2"), Began: at(cutAt + time.Millisecond)})
+			e.Ours.Attempts = append(e.Ours.Attempts, workload.Attempt{Method: workload.MethodRange, Address: address("m2"), Began: at(cutAt + time.Millisecond), Ended: at(closes)})
 		}, report.Passed, ""},
 		{"the official client is stuck", func(e *Evidence) {
 			e.Control.Load.Leases[0].ClosedAt, e.Control.Load.Leases[0].Name = at(6*time.Second), "control/0"

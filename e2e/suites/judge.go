@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorumwise/quorumwise/e2e/app"
 	"github.com/quorumwise/quorumwise/e2e/realetcd"
 	"github.com/quorumwise/quorumwise/e2e/report"
 	"github.com/quorumwise/quorumwise/e2e/workload"
@@ -161,25 +160,6 @@ func (v *Verdict) remark(e *Evidence, control consistency) {
 
 func (v *Verdict) note(format string, args ...any) {
 	v.Notes = append(v.Notes, fmt.Sprintf(format, args...))
-}
-
-// tidy checks that an application left nothing behind.
-func (e *Evidence) tidy(rec app.Record) []string {
-	var bad lines
-	l := rec.Leaks
-	if l.Goroutines[1] > l.Goroutines[0] {
-		bad.add("%d goroutines before the client was made and %d after it was closed:\n%s", l.Goroutines[0], l.Goroutines[1], l.Stacks)
-	}
-	if l.Descriptors[1] > l.Descriptors[0] {
-		bad.add("%d open files before the client was made and %d after it was closed", l.Descriptors[0], l.Descriptors[1])
-	}
-	if len(l.Connections) > 0 {
-		bad.add("connections are left after the client was closed: %v", l.Connections)
-	}
-	if n := e.Connected[rec.Name]; n > 0 {
-		bad.add("members still hold %d connections of the application's host after it ended", n)
-	}
-	return bad
 }
 
 func (e *Evidence) clock(at time.Time) string { return shown(at.Sub(e.Began)) }

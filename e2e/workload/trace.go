@@ -84,6 +84,11 @@ func (t *Trace) Open(method string) []string {
 	return addrs
 }
 
+// Unended counts the attempts of all methods that are open.
+func (t *Trace) Unended() int {
+	return len(t.Attempts(func(a Attempt) bool { return a.Ended.IsZero() }))
+}
+
 func (t *Trace) begin(method, address string, again bool, md metadata.MD) *Attempt {
 	a := &Attempt{Method: method, Address: address, Began: time.Now(), Again: again, Watch: strings.Join(md.Get(watchHeader), " ")}
 	t.mu.Lock()
