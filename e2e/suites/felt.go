@@ -98,12 +98,16 @@ func (e *Evidence) lostSince(rec app.Record) (lost int) {
 }
 
 // unfelt says that nobody noticed the faults of such a scenario; "" that somebody did, or
-// that the scenario's own claims tell.
+// that the scenario's own claims tell. What harms nobody must have been seen all the same.
 func (e *Evidence) unfelt() string {
-	sc := e.Scenario
+	sc, harmless := e.Scenario, e.Scenario.Control == Unharmed
 	switch {
-	case sc.Control == Stuck, sc.Control == Unharmed, sc.Judge != nil, sc.Timing != nil:
+	case sc.Control == Stuck, !harmless && (sc.Judge != nil || sc.Timing != nil):
 		return ""
+	case sc.Shown != nil:
+		return sc.Shown(e)
+	case sc.Clock && harmless:
+		return "" // a clock that did not step is an error of the step
 	case len(e.Hurts) == 0 && sc.Endless:
 		return "nothing was inflicted on any member: give it more time with --duration"
 	case len(e.Hurts) == 0:
@@ -111,7 +115,7 @@ func (e *Evidence) unfelt() string {
 			return ""
 		}
 		return "nothing was inflicted on any member, and none came to another term"
-	case e.stuck(e.measured(e.Control)) != "", slices.ContainsFunc(e.Hurts, e.felt):
+	case slices.ContainsFunc(e.Hurts, e.felt), !harmless && e.stuck(e.measured(e.Control)) != "":
 		return ""
 	}
 	h := e.Hurts[0]
@@ -130,8 +134,12 @@ func (e *Evidence) terms() int {
 }
 
 // felt says that somebody noticed what was done to a member. That its process ended needs
-// no witness: whoever ends it waits for that.
+// no witness: whoever ends it waits for that. Of a shim nobody notices anything but that it
+// says nothing any more.
 func (e *Evidence) felt(h Hurt) bool {
+	if h.Effect == Spares {
+		return e.shimGone(h)
+	}
 	to := h.To
 	if to.IsZero() {
 		to = e.Ended

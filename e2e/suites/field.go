@@ -216,7 +216,7 @@ func allFrozen() Scenario {
 			}
 			return nil
 		}}},
-		Timing: nobodyLeft,
+		Timing: nobodyLeft, Shown: everybodyWaits(together / 2),
 	}
 }
 
@@ -258,7 +258,7 @@ func allLate() Scenario {
 			{Text: "delay the answers of all members", Mark: Inflicted, Wait: 15 * time.Second, Do: func(ctx context.Context, st *Stage) error { return st.Inflict(ctx, late, nil) }},
 			mend(6 * time.Second),
 		},
-		Timing: nobodyLeft,
+		Timing: nobodyLeft, Shown: everybodyWaits(together / 2),
 	}
 }
 

@@ -61,6 +61,7 @@ func operations() []Scenario {
 				{Text: "start without shims", Wait: 5 * time.Second, Do: withoutShims},
 				{Text: "start the shims one by one", Mark: Noted, Takes: 15 * time.Second, Wait: 5 * time.Second, Do: rollOut},
 			},
+			Shown: shimsCame,
 		},
 		shimsOn(1), shimsOn(2),
 		{

@@ -109,6 +109,9 @@ type Scenario struct {
 	// of claims about time, which a machine that is late can break as well as anybody.
 	Judge  func(*Evidence) []string
 	Timing func(*Evidence) findings
+	// Shown says why a no-harm scenario has shown nothing, such as that nothing was done: it is
+	// void then; "": it has. nil: each hurt tells by itself, see felt.
+	Shown func(*Evidence) string
 }
 
 // with is the scenario as it is played under options.
