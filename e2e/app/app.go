@@ -47,7 +47,7 @@ type App struct {
 	progress *Progress
 	failed   string // why the start failed
 	seq      int
-	waiting  map[int]chan error // by command; buffered
+	waiting  map[int]chan report // by command; buffered
 }
 
 // starts numbers the files of applications of one host.
@@ -66,7 +66,7 @@ func Start(ctx context.Context, host *nethosts.Host, cfg Config) (*App, error) {
 	}
 	a := &App{
 		cfg: cfg, record: file("record.json.gz"), log: file("log"),
-		started: make(chan struct{}), gone: make(chan struct{}), waiting: make(map[int]chan error),
+		started: make(chan struct{}), gone: make(chan struct{}), waiting: make(map[int]chan report),
 	}
 	if err := a.run(host); err != nil {
 		return nil, fmt.Errorf("app %s: start: %w", cfg.Name, err)
@@ -154,11 +154,7 @@ func (a *App) take(r report) {
 	case r.Done != 0:
 		if done := a.waiting[r.Done]; done != nil {
 			delete(a.waiting, r.Done)
-			if r.Error != "" {
-				done <- errors.New(r.Error)
-			} else {
-				done <- nil
-			}
+			done <- r
 		}
 	default:
 		a.failed = r.Error
@@ -187,27 +183,27 @@ func (a *App) send(ctx context.Context, line any) error {
 	return nil
 }
 
-// do sends a command and waits until it is done.
-func (a *App) do(ctx context.Context, c command) error {
-	done := make(chan error, 1)
+// do sends a command, waits until it is done and returns the answer.
+func (a *App) do(ctx context.Context, c command) (report, error) {
+	done := make(chan report, 1)
 	a.mu.Lock()
 	a.seq++
 	c.Seq = a.seq
 	a.waiting[c.Seq] = done
 	a.mu.Unlock()
 	if err := a.send(ctx, c); err != nil {
-		return err
+		return report{}, err
 	}
 	select {
-	case err := <-done:
-		if err != nil {
-			return fmt.Errorf("app %s: %s: %w", a.cfg.Name, c.Do, err)
+	case r := <-done:
+		if r.Error != "" {
+			return r, fmt.Errorf("app %s: %s: %s", a.cfg.Name, c.Do, r.Error)
 		}
-		return nil
+		return r, nil
 	case <-a.gone:
-		return a.ended()
+		return report{}, a.ended()
 	case <-ctx.Done():
-		return fmt.Errorf("app %s: %s: no answer: %w", a.cfg.Name, c.Do, context.Cause(ctx))
+		return report{}, fmt.Errorf("app %s: %s: no answer: %w", a.cfg.Name, c.Do, context.Cause(ctx))
 	}
 }
 
@@ -248,12 +244,16 @@ func (a *App) Progress() (Progress, bool) {
 // Config.ShimAddresses. The observer stays on those of its members that are among
 // them, and takes all of them where none is.
 func (a *App) SetEndpoints(ctx context.Context, endpoints []string, shims map[string]string) error {
-	return a.do(ctx, command{Do: setEndpoints, Endpoints: endpoints, ShimAddresses: shims})
+	_, err := a.do(ctx, command{Do: setEndpoints, Endpoints: endpoints, ShimAddresses: shims})
+	return err
 }
 
-// StepClock moves the wall clock of the process, which must run Config.Binary.
-func (a *App) StepClock(ctx context.Context, d time.Duration) error {
-	return a.do(ctx, command{Do: stepClock, Step: d})
+// StepClock moves the wall clock of the process, which must run Config.Binary. It returns how
+// far that clock is ahead now of what it would show without any step, as the process itself
+// measured it: steps add up.
+func (a *App) StepClock(ctx context.Context, d time.Duration) (ahead time.Duration, err error) {
+	r, err := a.do(ctx, command{Do: stepClock, Step: d})
+	return r.Ahead, err
 }
 
 // Freeze stops the process where it is.
@@ -271,7 +271,7 @@ const closing = 8 * time.Second
 // record that lacks what was switched on comes with a LackError.
 func (a *App) Stop(ctx context.Context, upTo int64) (Record, error) {
 	left := within(ctx, 30*time.Second)
-	err := a.do(ctx, command{Do: stop, Upto: upTo, Within: max(left-closing, left/2)})
+	_, err := a.do(ctx, command{Do: stop, Upto: upTo, Within: max(left-closing, left/2)})
 	if err == nil {
 		err = a.process.Stop(ctx)
 	} else {

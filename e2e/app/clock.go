@@ -35,6 +35,13 @@ func (c clock) since(t time.Time) time.Duration { return c.wall(t).Sub(c.zero) }
 
 func (c clock) now() time.Duration { return c.since(time.Now()) }
 
+// ahead is how far the wall clock has been stepped since the start: what it shows now, without
+// what the monotonic clock has measured.
+func (c clock) ahead() time.Duration {
+	now := time.Now()
+	return now.Round(0).Sub(c.wall(now))
+}
+
 // load puts the times of a load's record right, and its errors into the form in
 // which they cross.
 func (c clock) load(r workload.Record) workload.Record {

@@ -27,6 +27,12 @@ func TestTimesAreThoseOfTheMonotonicClock(t *testing.T) {
 	}
 }
 
+func TestWallClockThatNobodySteppedIsNotAhead(t *testing.T) {
+	if ahead := newClock(time.Now(), time.Time{}).ahead(); ahead.Abs() > time.Second {
+		t.Errorf("it is %v ahead, want 0", ahead)
+	}
+}
+
 // Every time of a load's record goes through the clock: none keeps a monotonic
 // reading, which would show that it was forgotten.
 func TestNoTimeOfALoadIsForgotten(t *testing.T) {

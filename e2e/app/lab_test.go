@@ -223,9 +223,15 @@ func TestAStepOfTheWallClockDoesNotShiftTheRecord(t *testing.T) {
 	cfg.Binary = binary
 	began := time.Now()
 	a := h.start(t, cfg)
+	sum := time.Duration(0)
 	for _, step := range []time.Duration{time.Hour, -2 * time.Hour} {
-		if err := a.StepClock(ctx, step); err != nil {
+		sum += step
+		ahead, err := a.StepClock(ctx, step)
+		if err != nil {
 			t.Fatal(err)
+		}
+		if off := (ahead - sum).Abs(); off > time.Second {
+			t.Fatalf("after a step of %v the wall clock is %v ahead, want %v: nothing below would show anything", step, ahead, sum)
 		}
 		time.Sleep(time.Second)
 	}

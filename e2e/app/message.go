@@ -38,4 +38,7 @@ type report struct {
 	Progress *Progress `json:",omitempty"`
 	Done     int       `json:",omitempty"` // Seq of the command that is done
 	Error    string    `json:",omitempty"` // why it failed, or the start did
+	// Ahead answers a step of the clock: how far the wall clock is ahead of what it would
+	// show without any.
+	Ahead time.Duration `json:",omitempty"`
 }

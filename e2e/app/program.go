@@ -99,11 +99,7 @@ func (r *runner) obey(ctx context.Context, commands <-chan command, m *mouth) in
 			m.say(report{Progress: new(r.progress())})
 		case c := <-commands:
 			err := r.do(ctx, c)
-			answer := report{Done: c.Seq}
-			if err != nil {
-				answer.Error = err.Error()
-			}
-			m.say(answer)
+			m.say(r.answer(c, err))
 			switch {
 			case c.Do != stop:
 			case err != nil:
@@ -113,6 +109,18 @@ func (r *runner) obey(ctx context.Context, commands <-chan command, m *mouth) in
 			}
 		}
 	}
+}
+
+// answer says what became of a command.
+func (r *runner) answer(c command, err error) report {
+	answer := report{Done: c.Seq}
+	if err != nil {
+		answer.Error = err.Error()
+	}
+	if c.Do == stepClock {
+		answer.Ahead = r.clock.ahead()
+	}
+	return answer
 }
 
 func (r *runner) do(ctx context.Context, c command) error {

@@ -256,8 +256,28 @@ func clientFlows(st *Stage, members ...*realetcd.Member) []nethosts.Flow {
 }
 
 func stepClocks(ctx context.Context, st *Stage, _ *realetcd.Member) (lifter, error) {
-	step := func(ctx context.Context, d time.Duration) error {
-		return errors.Join(st.Ours.App.StepClock(ctx, d), st.Control.App.StepClock(ctx, d))
+	const far = time.Hour
+	step := func(ctx context.Context, d, want time.Duration) error {
+		return errors.Join(steppedTo(ctx, st.Ours.App, d, want), steppedTo(ctx, st.Control.App, d, want))
 	}
-	return func(ctx context.Context) error { return step(ctx, -time.Hour) }, step(ctx, time.Hour)
+	return func(ctx context.Context) error { return step(ctx, -far, 0) }, step(ctx, far, far)
+}
+
+// clocked is an application whose wall clock can be stepped, an *app.App.
+type clocked interface {
+	Name() string
+	StepClock(ctx context.Context, d time.Duration) (ahead time.Duration, err error)
+}
+
+// steppedTo steps an application's wall clock, and fails where it is not as far ahead then as it
+// should be: clients that bear a step which did not happen have shown nothing.
+func steppedTo(ctx context.Context, a clocked, d, want time.Duration) error {
+	ahead, err := a.StepClock(ctx, d)
+	if err != nil {
+		return err
+	}
+	if (ahead - want).Abs() > time.Second {
+		return fmt.Errorf("the wall clock of %s is %v ahead after a step of %v, want %v", a.Name(), ahead, d, want)
+	}
+	return nil
 }
