@@ -37,11 +37,18 @@
 // it came.
 //
 // The void rule: a scenario in which the control suffers nothing from the first fault on, but for
-// what the machine's own standstill explains, has shown nothing and counts as failed, unless it is marked as a no-harm one: Unharmed (then ours may move nothing
-// either) or Harmless (then somebody, whoever it is, has to notice something of the fault).
+// what the machine's own standstill explains, has shown nothing and counts as failed, unless it is
+// marked as a no-harm one: Unharmed (then ours may move nothing either, and what was done has to
+// show: a shim that says nothing, another term, calls that wait; see Scenario.Shown) or Harmless
+// (then somebody, whoever it is, has to notice something of the fault).
 // Void is also a scenario in which only time is in doubt, because the machine stood still just
 // before. What is void by such bad luck is played again, three times at most; what ours did
 // wrong is a violation the first time, and so is what was late at another moment.
+//
+// How long a user of ours may wait: as long as no member serves that is well, until a member that
+// is bad, or alone is slow, must be left, and a second besides. Where all members are slow there is
+// nowhere to go: ours must then be no worse than the control. In the end nothing may be left over:
+// no stream stands twice when the load ends, and no call or stream is open when the client is closed.
 //
 // Scenarios may run at the same time in one process: nothing here is shared but the
 // machine.

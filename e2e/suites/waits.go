@@ -53,8 +53,8 @@ func (e *Evidence) grace() time.Duration {
 }
 
 // waits are the stretches, in order and apart, in which our client may let its user wait:
-// no member served that is well; members are slow, or all away; or one has gone bad and need
-// not be left yet, for which bound is what counts.
+// no member served that is well; members are slow, or all away; or one has gone bad, or is slow
+// alone, and need not be left yet, for which bound is what counts.
 func (e *Evidence) waits(t truth, bound func(Budget) time.Duration) []span {
 	end := e.Ended.Add(catchUp)
 	all := t.unserved(e.Hurts, e.Began, end)
@@ -63,6 +63,8 @@ func (e *Evidence) waits(t truth, bound func(Budget) time.Duration) []span {
 		case h.Effect == Spares:
 		case h.left() && e.elsewhere(h):
 			all = append(all, span{h.From, t.due(h, e.Hurts, bound(e.budget(h)))})
+		case h.Effect == Slows && e.slowAlone(h):
+			all = append(all, span{h.From, t.due(h, e.Hurts, bound(noShim))}) // its shim may find nothing wrong
 		default:
 			all = append(all, span{h.From, e.until(h).Add(comeback)})
 		}
@@ -75,6 +77,17 @@ func (e *Evidence) waits(t truth, bound func(Budget) time.Duration) []span {
 		}
 	}
 	return joinedSpans(all)
+}
+
+// slowAlone says that others are as fast as ever without a member that is slow: all the while a
+// majority of the members was not hurt, and it did not lead them.
+func (e *Evidence) slowAlone(h Hurt) bool {
+	hurt := make(map[string]bool)
+	for _, name := range hurtNames(e.Hurts, h.From, e.until(h)) {
+		hurt[name] = true
+	}
+	led := slices.ContainsFunc(e.samples(h.Member, h.From, e.until(h)), func(s realetcd.Sample) bool { return s.State == realetcd.Leader })
+	return len(e.Members)-len(hurt) >= majority(len(e.Members)) && !led
 }
 
 // joinedSpans are spans in order, those that touch made one.
@@ -116,7 +129,7 @@ func streamsBound(b Budget) time.Duration { return b.Streams }
 func (e *Evidence) waited() findings {
 	t := truthOf(e.Samples)
 	streams := e.waits(t, streamsBound)
-	return slices.Concat(e.behind(streams), e.slow(e.waits(t, callsBound), streams, t.elections()))
+	return slices.Concat(e.behind(streams), e.slow(e.waits(t, callsBound), streams, t.elections()), e.outdone())
 }
 
 // behind says how far watches fell behind the reference. An event that never came is lost,
