@@ -58,20 +58,23 @@ func (e *Evidence) grace() time.Duration {
 func (e *Evidence) waits(t truth, bound func(Budget) time.Duration) []span {
 	end := e.Ended.Add(catchUp)
 	all := t.unserved(e.Hurts, e.Began, end)
+	var hurts []Hurt // whose members may be waited for as said here, whatever they are seen as
 	for _, h := range e.Hurts {
 		switch {
 		case h.Effect == Spares:
 		case h.left() && e.elsewhere(h):
 			all = append(all, span{h.From, t.due(h, e.Hurts, bound(e.budget(h)))})
-		case h.Effect == Slows && e.slowAlone(h):
-			all = append(all, span{h.From, t.due(h, e.Hurts, bound(noShim))}) // its shim may find nothing wrong
+		case h.Effect == Slows && e.slowAlone(h): // its shim may find nothing wrong, or do so later
+			all = append(all, span{h.From, t.due(h, e.Hurts, bound(noShim))})
+			continue
 		default:
 			all = append(all, span{h.From, e.until(h).Add(comeback)})
 		}
+		hurts = append(hurts, h)
 	}
 	for member, ss := range t {
 		for i, s := range ss {
-			if i > 0 && good(ss[i-1].State) && !good(s.State) && !slices.Contains(hurtNames(e.Hurts, s.At, s.At), member) {
+			if i > 0 && good(ss[i-1].State) && !good(s.State) && !slices.Contains(hurtNames(hurts, s.At, s.At), member) {
 				all = append(all, span{s.At.Add(-sampled), s.At.Add(bound(e.soon()))})
 			}
 		}

@@ -62,6 +62,14 @@ func TestWaitForASlowMemberIsBounded(t *testing.T) {
 			e.lead(cutAt+s, cutAt+3*s)
 			e.getting(cutAt+s, cutAt+5500*ms)
 		}, report.Passed, ""},
+		{"the slow member goes bad later, and a watch leaves it in time", func(e *Evidence) {
+			e.sample(6*s, "m2", realetcd.NoQuorum)
+			e.lagging(6*s, 7900*ms)
+		}, report.Passed, ""},
+		{"the slow member goes bad later, and a watch stays", func(e *Evidence) {
+			e.sample(6*s, "m2", realetcd.NoQuorum)
+			e.lagging(6*s, 8400*ms)
+		}, report.Failed, "want it within 2s"},
 		{"most members are slow", func(e *Evidence) { e.slowToo("m3", "cpu"); e.lagging(cutAt, healedAt) }, report.Passed, ""},
 		{"two of five are slow", func(e *Evidence) { e.five(); e.slowToo("m3", "cpu"); e.lagging(cutAt, healedAt) }, report.Failed, "want it within 3s"},
 		{"the slow member comes to lead", func(e *Evidence) { e.sample(5*s, "m2", realetcd.Leader); e.lagging(cutAt, healedAt) }, report.Passed, ""},
