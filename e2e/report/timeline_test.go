@@ -68,10 +68,20 @@ func TestTimelineIsWellFormedAndTellsTheTimeFromTheFault(t *testing.T) {
 	sc := oneLane(Span{To: sec(3), State: "quorum"}, Span{From: sec(3), To: sec(9), State: "no-quorum", Detail: "no leader <yet>"})
 	sc.TargetMember, sc.Target = "m1", "follower"
 	sc.Marks = []Mark{{sec(2.5), FaultMark, "cut <m1> & more"}, {sec(8), MendedMark, "heal"}}
-	sc.Apps = []App{{
-		Name: "ours", Members: []Use{{Member: "m1", Calls: []Point{{0, 3}}, Streams: []Point{{0, 2}, {sec(3.2), 0}}}},
-		Moves: []Move{{sec(3.2), "m1", "watch", "no quorum"}, {sec(3.21), "m1", "lease", "no quorum"}, {sec(6), "m2", "watch", "?"}},
-	}}
+	sc.Lanes[0].Shim = []Span{{To: sec(4), State: "serving"}, {From: sec(4), To: sec(9), State: "not-serving", Detail: "no <proof>"}}
+	sc.Apps = []App{
+		{
+			Name: "ours", Members: []Use{{
+				Member: "m1", Calls: []Point{{0, 3}}, Streams: []Point{{0, 2}, {sec(3.2), 0}},
+				Grades: []Span{{To: sec(3.1), State: "healthy"}, {From: sec(3.1), To: sec(9), State: "suspect", Detail: "says <no>"}},
+			}},
+			Moves: []Move{{sec(3.2), "m1", "watch", "no quorum"}, {sec(3.21), "m1", "lease", "no quorum"}, {sec(6), "m2", "watch", "?"}},
+		},
+		{Name: "control", Official: true, Members: []Use{{
+			Member: "m1", Calls: []Point{{0, 7}, {sec(1), 4}}, Streams: []Point{{0, 5}, {sec(9), 0}},
+			Grades: []Span{{To: sec(9), State: "parked"}}, // the official client gives none, and none is drawn
+		}}},
+	}
 	drawing := string(drawTimeline(sc))
 	if err := xml.Unmarshal([]byte(drawing), new(struct{})); err != nil {
 		t.Fatalf("%v:\n%s", err, drawing)
@@ -79,11 +89,20 @@ func TestTimelineIsWellFormedAndTellsTheTimeFromTheFault(t *testing.T) {
 	for _, want := range []string{
 		"m1 state: no quorum from 3.00 s (fault + 0.50 s) to 9.00 s (fault + 6.50 s), for 6.00 s\nno leader &lt;yet&gt;",
 		"2 moved off m1:\nwatch at 3.20 s (fault + 0.70 s): no quorum\nlease at 3.21 s (fault + 0.71 s): no quorum",
-		"✕ cut &lt;m1&gt; &amp; more", "target follower", "calls of ours on m1: 3;",
+		"m1 shim: serving from 0.000 s to 4.00 s (fault + 1.50 s), for 4.00 s",
+		"m1 shim: not serving from 4.00 s (fault + 1.50 s) to 9.00 s (fault + 6.50 s), for 5.00 s\nno &lt;proof&gt;",
+		"m1 client: healthy from 0.000 s to 3.10 s (fault + 0.60 s), for 3.10 s",
+		"m1 client: suspect from 3.10 s (fault + 0.60 s) to 9.00 s (fault + 6.50 s), for 5.90 s\nsays &lt;no&gt;",
+		"✕ cut &lt;m1&gt; &amp; more", "target follower",
+		"calls of ours on m1: 3;", "calls of control on m1: 11;",
+		"streams of ours on m1; most anywhere: 5", "streams of control on m1; most anywhere: 5",
 	} {
 		if !strings.Contains(drawing, want) {
 			t.Errorf("%q is not in the drawing:\n%s", want, drawing)
 		}
+	}
+	if strings.Contains(drawing, "m1 client: parked") {
+		t.Error("a grade is drawn for the official client, which gives none")
 	}
 }
 
