@@ -21,7 +21,7 @@ var measures = []measure{
 	{"last read on it ended after", func(f Figures) cell { return left(f.LastRead) }},
 	{"last stream left it after", func(f Figures) cell { return left(f.LastStream) }},
 	{"last mutation on it ended after", func(f Figures) cell { return left(f.LastMutation) }},
-	{"calls failed that a better choice could have served", func(f Figures) cell { return bad(f.Avoidable) }},
+	{"calls that a better choice of member would have served", func(f Figures) cell { return bad(f.Avoidable) }},
 	{"mutations of unknown outcome", func(f Figures) cell { return number(f.Unknown) }},
 	{"streams moved off a healthy member", func(f Figures) cell { return bad(f.FalseMoves) }},
 	{"events lost", func(f Figures) cell { return bad(f.EventsLost) }},

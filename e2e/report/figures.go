@@ -75,6 +75,7 @@ type side struct {
 	failed        int
 	lost, twice   int // events
 	leases        int // lost
+	avoidable     int // calls
 }
 
 func (s *side) add(f Figures) {
@@ -86,6 +87,7 @@ func (s *side) add(f Figures) {
 	s.lost += f.EventsLost
 	s.twice += f.EventsTwice
 	s.leases += f.LeasesLost
+	s.avoidable += f.Avoidable
 }
 
 func insert(s spread, d time.Duration) spread {

@@ -8,8 +8,8 @@ import (
 
 func played(fault string, s Status, ours, control time.Duration) Scenario {
 	return Scenario{Fault: fault, Suite: "matrix", Status: s, Apps: []App{
-		{Name: "control", Official: true, Figures: Figures{Silence: control, EventsLost: 2}},
-		{Name: "ours", Figures: Figures{Silence: ours, FalseMoves: 1, Calls: map[string]Quantiles{"get": {N: 1, Max: ours / 2}, "put": {N: 1, Max: ours / 4}}}},
+		{Name: "control", Official: true, Figures: Figures{Silence: control, EventsLost: 2, LeasesLost: 1, Leases: 3, Avoidable: 7}},
+		{Name: "ours", Figures: Figures{Silence: ours, FalseMoves: 1, Leases: 3, Avoidable: 2, Calls: map[string]Quantiles{"get": {N: 1, Max: ours / 2}, "put": {N: 1, Max: ours / 4}}}},
 	}}
 }
 
@@ -55,9 +55,28 @@ func TestFiguresPerFaultCountWhatHasShownSomething(t *testing.T) {
 	}
 }
 
+// A row of the table is read by its columns: what stands where must not change places.
+func TestRowsTellLeasesLostAndCallsThatFailedAvoidably(t *testing.T) {
+	lost := played("cut", Failed, sec(4), Never)
+	lost.Apps[1].Figures.LeasesLost = 1
+	r := Run{Scenarios: []Scenario{played("cut", Passed, sec(1), sec(9)), lost, played("cut", Void, sec(1), sec(9))}}
+	row := tableRows(r)[0]
+	for column, want := range map[string]string{"leases lost, ours / official": "1 / 2", "avoidable calls, ours / official": "4 / 14", "events lost": "0 (official 4)", "violations": "0"} {
+		i := slices.Index(columns, column)
+		if i < 0 || i >= len(row) {
+			t.Errorf("no column %q in %q", column, columns)
+		} else if row[i] != want {
+			t.Errorf("%s: %q, want %q: of the two that count", column, row[i], want)
+		}
+	}
+	if len(row) != len(columns) {
+		t.Errorf("%d cells under %d headings", len(row), len(columns))
+	}
+}
+
 func TestNothingIsSaidOfFaultsThatNothingWasShownOf(t *testing.T) {
 	rows := tableRows(Run{Scenarios: []Scenario{played("cut", Broken, 0, 0)}})
-	if got, want := rows[0], []string{"cut", "0 of 1", "-", "-", "-", "-", "-", "-", "-", "-"}; !slices.Equal(got, want) {
+	if got, want := rows[0], []string{"cut", "0 of 1", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v: a 0 would be a claim", got, want)
 	}
 }

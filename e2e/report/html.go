@@ -60,6 +60,9 @@ type faultRow struct {
 	Lost, Twice           cell
 	ControlLost           cell
 	ControlTwice          cell
+	Leases, ControlLeases cell
+	Avoidable             cell
+	ControlAvoidable      cell
 	Violations            cell
 	All                   bool
 }
@@ -194,6 +197,8 @@ func (r Run) faultRows() (rows []faultRow, scale template.HTML) {
 			Dots:       ax.dots(f),
 			FalseMoves: f.number(f.falseMoves), Lost: f.number(f.ours.lost), Twice: f.number(f.ours.twice),
 			ControlLost: f.number(f.control.lost), ControlTwice: f.number(f.control.twice),
+			Leases: f.number(f.ours.leases), ControlLeases: f.number(f.control.leases),
+			Avoidable: f.expected(f.ours.avoidable), ControlAvoidable: f.expected(f.control.avoidable),
 			Violations: f.number(f.violations),
 		})
 	}
@@ -210,6 +215,9 @@ func (f faultFigures) number(n int) cell {
 	}
 	return bad(n)
 }
+
+// expected is a number of what every fault costs some of.
+func (f faultFigures) expected(n int) cell { return cell{Text: f.number(n).Text} }
 
 func spreadCell(s spread) cell {
 	return cell{s.String(), len(s) > 0 && s.worst() == Never}

@@ -253,6 +253,19 @@ func TestVerdictOfARun(t *testing.T) {
 	}
 }
 
+func TestPageShowsTheSumsOfAFault(t *testing.T) {
+	r := sampleRun(1)
+	ours, control := &r.Scenarios[0].Apps[0].Figures, &r.Scenarios[0].Apps[1].Figures
+	ours.LeasesLost, control.LeasesLost, ours.Avoidable, control.Avoidable = 811, 812, 813, 814
+	text, _ := page(t, r)
+	_, text, _ = strings.Cut(text, `<table class="faults">`)
+	text, _, _ = strings.Cut(text, "</table>")
+	want := `<td class="no">811</td><td class="control hit">812</td><td>813</td><td class="control">814</td>`
+	if n := strings.Count(text, want); n != 2 {
+		t.Errorf("%d rows have %s; want that of the fault and that of all:\n%s", n, want, text)
+	}
+}
+
 func TestTwoHundredScenariosStaySmall(t *testing.T) {
 	out := written(t, func(b *bytes.Buffer) error { return sampleRun(200).WriteHTML(b) })
 	if got, most := len(out), 10<<20; got > most {
@@ -284,8 +297,8 @@ func TestMarkdownCellsCannotBreakTheTable(t *testing.T) {
 	r.Scenarios[0].Fault = "a|b\n| c <b>"
 	out := string(written(t, func(b *bytes.Buffer) error { return report.Markdown(b, r) }))
 	for line := range strings.Lines(out) {
-		if n := strings.Count(strings.ReplaceAll(line, `\|`, ""), "|"); n != 11 {
-			t.Errorf("%d bars in %q, want 11", n, line)
+		if n := strings.Count(strings.ReplaceAll(line, `\|`, ""), "|"); n != 13 {
+			t.Errorf("%d bars in %q, want 13", n, line)
 		}
 	}
 	if strings.Contains(out, "<b>") {

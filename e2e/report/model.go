@@ -133,7 +133,7 @@ type Figures struct {
 	Lag          time.Duration        // the latest event against the reference
 	Calls        map[string]Quantiles // latency by class: get, put, txn, ...
 	Failed       map[string]int       // by class
-	Avoidable    int                  // failed calls that a better choice of member could have served
+	Avoidable    int                  // calls that failed, whose outcome is unknown or that were slow, although a better choice of member would have served them
 	Unknown      int                  // mutations of unknown outcome
 	LastCall     time.Duration        // from the fault until the last new call went to the member
 	LastRead     time.Duration        // until the last read on it ended

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -13,7 +14,8 @@ var columns = []string{
 	"fault", "scenarios",
 	"silence of streams, s", "official client",
 	"slowest call, s", "official client",
-	"false moves", "events lost", "events doubled", "violations",
+	"false moves", "events lost", "events doubled",
+	"leases lost, ours / official", "avoidable calls, ours / official", "violations",
 }
 
 // Table writes the figures per fault as plain text: median / worst over the scenarios,
@@ -54,13 +56,14 @@ func tableRows(r Run) [][]string {
 	rows, all := r.faults()
 	var cells [][]string
 	for _, f := range append(rows, all) {
-		row := []string{f.fault, f.counted(), "-", "-", "-", "-", "-", "-", "-", "-"}
+		row := append([]string{f.fault, f.counted()}, slices.Repeat([]string{"-"}, len(columns)-2)...)
 		if f.scenarios > 0 {
 			row = []string{
 				f.fault, f.counted(),
 				f.ours.silence.String(), f.control.silence.String(),
 				f.ours.call.String(), f.control.call.String(),
-				fmt.Sprint(f.falseMoves), pair(f.ours.lost, f.control.lost), pair(f.ours.twice, f.control.twice), fmt.Sprint(f.violations),
+				fmt.Sprint(f.falseMoves), pair(f.ours.lost, f.control.lost), pair(f.ours.twice, f.control.twice),
+				both(f.ours.leases, f.control.leases), both(f.ours.avoidable, f.control.avoidable), fmt.Sprint(f.violations),
 			}
 		}
 		cells = append(cells, row)
@@ -87,6 +90,9 @@ func (s spread) String() string {
 		return seconds(s.median()) + " / " + seconds(s.worst())
 	}
 }
+
+// both shows the numbers of both: neither is as a rule 0.
+func both(ours, control int) string { return fmt.Sprintf("%d / %d", ours, control) }
 
 // pair shows the control's number only where there is something to see.
 func pair(ours, control int) string {
