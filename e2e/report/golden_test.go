@@ -39,7 +39,7 @@ func smallRun() report.Run {
 func smallFailure() report.Scenario {
 	return report.Scenario{
 		Name: "cut-follower", Suite: "matrix", Does: "a follower loses its peers", Fault: "cut", Members: 3, Shim: "sidecar",
-		Target: "follower", TargetMember: "m2", Version: "3.7.3", Field: []string{"F1"}, Status: report.Failed,
+		Target: "follower", TargetMember: "m2", Version: "3.7.3", Field: []string{"F1"}, Budget: report.Budget{Calls: ms(400), Streams: ms(800)}, Status: report.Failed,
 		Command:    "go run ./e2e/partition run cut-follower --seed 7",
 		Violations: []string{"the last stream left m2 2.31 s after the fault", "revision 11 came twice"},
 		Notes:      []string{"election at 0.2 s"}, Began: sampleBegan, Took: ms(8123), End: ms(6000),
@@ -60,6 +60,7 @@ func smallFailure() report.Scenario {
 				Figures: report.Figures{
 					Silence: ms(2310), Lag: ms(2200), Calls: map[string]report.Quantiles{"get": {N: 900, P50: ms(1), P90: ms(2), P99: ms(9), Max: 312345678}},
 					Failed: map[string]int{"put": 1}, Unknown: 1, LastCall: ms(300), LastRead: ms(310), LastStream: ms(2310), FalseMoves: 1, EventsTwice: 1, Leases: 2,
+					Left: []report.Left{{Member: "m2", At: ms(1000), Call: report.Leave{Took: ms(300), Budget: ms(400)}, Stream: report.Leave{Took: ms(2310), Election: ms(200), Budget: ms(800)}}},
 				},
 			},
 			{

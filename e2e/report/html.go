@@ -39,6 +39,8 @@ type page struct {
 	Counts  []count
 	Facts   []fact
 	Faults  []faultRow
+	Left    []leftRow
+	LeftIs  string
 	Suites  []pageSuite
 	Scale   template.HTML
 }
@@ -65,6 +67,15 @@ type faultRow struct {
 	ControlAvoidable      cell
 	Violations            cell
 	All                   bool
+}
+
+// leftRow is one line of how soon members were left: a cell for each column of leftColumns but
+// the first two.
+type leftRow struct {
+	Fault     string
+	Scenarios int
+	Cells     []cell
+	All       bool
 }
 
 // cell is a value; Bad says that somebody should look at it.
@@ -118,6 +129,7 @@ func newPage(r Run) page {
 	p.Verdict = r.verdict()
 	p.Facts = r.facts()
 	p.Faults, p.Scale = r.faultRows()
+	p.Left, p.LeftIs = pageLeft(r), leftTitle
 	n := 0
 	for _, s := range r.suites() {
 		ps := pageSuite{Name: clean(s.name), Score: score(s)}

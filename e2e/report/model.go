@@ -39,6 +39,7 @@ type Scenario struct {
 	TargetMember      string // its name
 	Version           string // of etcd
 	Field             []string
+	Budget            Budget
 	Command           string // how to repeat it alone; "" is not told
 	Status            Status
 	Reason            string
@@ -53,6 +54,10 @@ type Scenario struct {
 	Lateness          Lateness
 	Files             []File
 }
+
+// Budget is how soon each member that suffers must have been left, beyond the election; zero:
+// that depends on what each suffers, or it is not known.
+type Budget struct{ Calls, Streams time.Duration }
 
 // MarkKind is what a mark stands for.
 type MarkKind string
@@ -139,13 +144,29 @@ type Figures struct {
 	LastRead     time.Duration        // until the last read on it ended
 	LastStream   time.Duration        // until the last stream left it
 	LastMutation time.Duration
-	FalseMoves   int // streams moved off a member that was healthy
+	Left         []Left // what had to leave a member, for each that suffered
+	FalseMoves   int    // streams moved off a member that was healthy
 	EventsLost   int
 	EventsTwice  int
 	LeasesLost   int
 	Leases       int
 	Closed       int    // watches that were closed under the user
 	Stuck        string // how its user got stuck; "" if not
+}
+
+// Left is how soon one member was left that had to be.
+type Left struct {
+	Member string
+	At     time.Duration // from when on
+	Call   Leave         // until the last new call went to it
+	Stream Leave         // until the last stream left it
+}
+
+// Leave is how soon one thing left a member.
+type Leave struct {
+	Took     time.Duration // 0: there was none, or the member did not suffer until it was due
+	Election time.Duration // for so long no other member served
+	Budget   time.Duration // what was allowed after that; 0: not known
 }
 
 // Lateness is how late the machine let a goroutine wake up.

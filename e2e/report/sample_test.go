@@ -68,7 +68,7 @@ func spoil(scs []report.Scenario) {
 func sampleScenario(rng *rand.Rand, f sampleFault, i int) report.Scenario {
 	members := 3 + 2*(i/2%2)
 	role := []string{"follower", "leader"}[i/3%2]
-	shim := []string{"sidecar", "in-process", "none"}[i/5%3]
+	shim := []string{"sidecar", "in process", "none"}[i/5%3]
 	target := 1 // of followers; the leader is m1 before the fault
 	if role == "leader" {
 		target = 0
@@ -82,7 +82,7 @@ func sampleScenario(rng *rand.Rand, f sampleFault, i int) report.Scenario {
 			{At: at, Kind: report.FaultMark, Text: fmt.Sprintf(f.text, fmt.Sprintf("m%d", target+1))},
 			{At: mended, Kind: report.MendedMark, Text: "heal"},
 		},
-		Lateness: report.Lateness{Typical: ms(1), Worst: ms(14)},
+		Lateness: report.Lateness{Typical: ms(1), Worst: ms(14)}, Budget: report.Budget{Calls: ms(400), Streams: ms(1000)},
 	}
 	sc.Command = "go run ./e2e/partition run " + sc.Name + " --seed 4711"
 	if i%4 == 0 {

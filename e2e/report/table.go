@@ -19,11 +19,20 @@ var columns = []string{
 }
 
 // Table writes the figures per fault as plain text: median / worst over the scenarios,
-// in seconds.
+// in seconds. Where members had to be left, a table tells how soon they were.
 func Table(w io.Writer, r Run) error {
+	err := plainTable(w, columns, tableRows(r))
+	if rows := leftRows(r); len(rows) > 0 && err == nil {
+		fmt.Fprintf(w, "\n%s\n\n", leftTitle)
+		err = plainTable(w, leftColumns, rows)
+	}
+	return err
+}
+
+func plainTable(w io.Writer, columns []string, rows [][]string) error {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tab, strings.Join(columns, "\t"))
-	for _, row := range tableRows(r) {
+	for _, row := range rows {
 		for i := range row {
 			row[i] = strings.Join(strings.Fields(clean(row[i])), " ")
 		}
@@ -32,16 +41,24 @@ func Table(w io.Writer, r Run) error {
 	return tab.Flush()
 }
 
-// Markdown writes the figures per fault as a Markdown table.
+// Markdown writes what [Table] does as Markdown.
 func Markdown(w io.Writer, r Run) error {
 	var b strings.Builder
-	mdRow(&b, columns)
-	b.WriteString("|---" + strings.Repeat("|--:", len(columns)-1) + "|\n")
-	for _, row := range tableRows(r) {
-		mdRow(&b, row)
+	mdTable(&b, columns, tableRows(r))
+	if rows := leftRows(r); len(rows) > 0 {
+		b.WriteString("\n" + leftTitle + "\n\n")
+		mdTable(&b, leftColumns, rows)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func mdTable(b *strings.Builder, columns []string, rows [][]string) {
+	mdRow(b, columns)
+	b.WriteString("|---" + strings.Repeat("|--:", len(columns)-1) + "|\n")
+	for _, row := range rows {
+		mdRow(b, row)
+	}
 }
 
 func mdRow(b *strings.Builder, cells []string) {
