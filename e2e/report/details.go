@@ -40,7 +40,8 @@ var measures = []measure{
 
 func number(n int) cell { return cell{Text: strconv.Itoa(n)} }
 
-// left is when something left a member; zero is that nothing was there to leave.
+// left is when something left a member; zero is that nothing was there to leave, or that the
+// member was well again before it was due.
 func left(d time.Duration) cell {
 	if d == 0 {
 		return cell{Text: "-"}
@@ -70,6 +71,7 @@ func (sc Scenario) figureRows() (names []string, figures []figureRow, calls []ca
 		}
 		figures = append(figures, row)
 	}
+	calls = append(calls, sc.silences(names))
 	for _, class := range slices.Sorted(maps.Keys(classes)) {
 		row := callRow{Class: clean(class)}
 		for i, a := range sc.Apps {
@@ -78,6 +80,21 @@ func (sc Scenario) figureRows() (names []string, figures []figureRow, calls []ca
 		calls = append(calls, row)
 	}
 	return names, figures, calls
+}
+
+// silences are the columns of the watches, each of which is silent for some time; "-" in a report
+// that does not tell more than the longest.
+func (sc Scenario) silences(names []string) callRow {
+	row := callRow{Class: "silence of each watch"}
+	for i, a := range sc.Apps {
+		cells := callCells(a.Figures.Silences, 0)
+		if a.Figures.Silences.N == 0 {
+			cells[0].Text = "-"
+		}
+		cells[len(cells)-1].Text = "-"
+		row.Apps = append(row.Apps, callsOf{names[i], cells})
+	}
+	return row
 }
 
 // callCells are the columns of one class of calls: number, p50, p90, p99, longest, failed.

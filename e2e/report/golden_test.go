@@ -58,7 +58,7 @@ func smallFailure() report.Scenario {
 				}},
 				Moves: []report.Move{{At: ms(3310), Member: "m2", Class: "watch", Reason: "no quorum"}},
 				Figures: report.Figures{
-					Silence: ms(2310), Lag: ms(2200), Calls: map[string]report.Quantiles{"get": {N: 900, P50: ms(1), P90: ms(2), P99: ms(9), Max: 312345678}},
+					Silence: ms(2310), Silences: report.Quantiles{N: 4, P50: ms(90), P90: ms(2310), P99: ms(2310), Max: ms(2310)}, Lag: ms(2200), Calls: map[string]report.Quantiles{"get": {N: 900, P50: ms(1), P90: ms(2), P99: ms(9), Max: 312345678}},
 					Failed: map[string]int{"put": 1}, Unknown: 1, LastCall: ms(300), LastRead: ms(310), LastStream: ms(2310), FalseMoves: 1, EventsTwice: 1, Leases: 2,
 					Left: []report.Left{{Member: "m2", At: ms(1000), Call: report.Leave{Took: ms(300), Budget: ms(400)}, Stream: report.Leave{Took: ms(2310), Election: ms(200), Budget: ms(800)}}},
 				},

@@ -266,6 +266,20 @@ func TestPageShowsTheSumsOfAFault(t *testing.T) {
 	}
 }
 
+func TestPageShowsTheSilenceOfEachWatch(t *testing.T) {
+	r := sampleRun(1)
+	r.Scenarios[0].Apps[0].Figures.Silences = report.Quantiles{N: 7, P50: ms(110), P90: ms(220), P99: ms(330), Max: ms(440)}
+	text, _ := page(t, r)
+	for _, want := range []string{
+		`<th>silence of each watch</th><th>ours</th><td>7</td><td>0.11</td><td>0.22</td><td>0.33</td><td>0.44</td><td>-</td>`,
+		`<th></th><th>control</th>` + strings.Repeat(`<td class="control">-</td>`, 6), // an older report
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is not on the page", want)
+		}
+	}
+}
+
 func TestTwoHundredScenariosStaySmall(t *testing.T) {
 	out := written(t, func(b *bytes.Buffer) error { return sampleRun(200).WriteHTML(b) })
 	if got, most := len(out), 10<<20; got > most {

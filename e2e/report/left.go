@@ -27,8 +27,8 @@ func (l Leave) beyond() time.Duration {
 	return max(0, l.Took-l.Election)
 }
 
-// String is how long it took of what was allowed.
-func (l Leave) String() string {
+// text is how long it took of what was allowed.
+func (l Leave) text() string {
 	switch {
 	case l.Took == 0:
 		return "-"
@@ -156,7 +156,7 @@ func pageLeft(r Run) (rows []leftRow) {
 	for _, f := range r.lefts() {
 		row := leftRow{Fault: clean(f.fault), Scenarios: f.scenarios}
 		for _, l := range f.all() {
-			row.Cells = append(row.Cells, cell{l.String(), l.late()})
+			row.Cells = append(row.Cells, cell{l.text(), l.late()})
 		}
 		rows = append(rows, row)
 	}
@@ -175,7 +175,7 @@ func leftRows(r Run) [][]string {
 	for _, f := range r.lefts() {
 		row := []string{f.fault, number(f.scenarios).Text}
 		for _, l := range f.all() {
-			row = append(row, l.String())
+			row = append(row, l.text())
 		}
 		cells = append(cells, row)
 	}

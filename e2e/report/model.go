@@ -135,6 +135,7 @@ type Quantiles struct {
 // Figures are what the user of one client has seen, from the fault on.
 type Figures struct {
 	Silence      time.Duration        // longest without an event on any watch
+	Silences     Quantiles            // the longest without an event of each watch
 	Lag          time.Duration        // the latest event against the reference
 	Calls        map[string]Quantiles // latency by class: get, put, txn, ...
 	Failed       map[string]int       // by class

@@ -96,13 +96,16 @@ func (e *Evidence) figures(rec app.Record) report.Figures {
 		LastCall: w.LastCall, LastRead: w.LastRead, LastStream: w.LastStream, LastMutation: w.LastMutation,
 		LeasesLost: w.LeasesLost - len(e.revoked(since(rec.Load, from).Leases)), Leases: w.Leases, Closed: w.WatchesClosed,
 	}
-	f.Stuck = e.stuck(w)
+	f.Stuck, f.Left = e.stuck(w), e.lefts(rec)
+	var silences []time.Duration
 	for _, watch := range rec.Load.Watches {
-		f.Silence = max(f.Silence, workload.Silence(watch.Events, from, rec.Load.Ended))
+		silences = append(silences, workload.Silence(watch.Events, from, rec.Load.Ended))
 		lost, twice := e.missed(rec, watch)
 		f.EventsLost += lost
 		f.EventsTwice += twice
 	}
+	f.Silences = history.Quantiles(silences)
+	f.Silence = f.Silences.Max
 	took := make(map[string][]time.Duration)
 	truth := truthOf(e.Samples)
 	for _, c := range calls(rec, from) {
@@ -202,12 +205,41 @@ func (e *Evidence) measured(rec app.Record) workload.Figures {
 	t := truthOf(e.Samples)
 	for _, hurt := range e.Hurts {
 		if h, must := e.away(t, hurt); must {
-			l := e.leaving(rec, h)
+			l := e.leave(t, rec, h)
 			w.LastCall, w.LastRead = max(w.LastCall, l.LastCall), max(w.LastRead, l.LastRead)
 			w.LastStream, w.LastMutation = max(w.LastStream, l.LastStream), max(w.LastMutation, l.LastMutation)
 		}
 	}
 	return w
+}
+
+// leave measures how one application left a member that is hurt. What was on it until the hurt
+// ended, and was not due to leave by then, tells nothing: it does not count.
+func (e *Evidence) leave(t truth, rec app.Record, h Hurt) workload.Figures {
+	f, b := e.leaving(rec, h), e.budget(h)
+	for took, within := range map[*time.Duration]time.Duration{&f.LastRead: b.Calls, &f.LastStream: b.Streams, &f.LastMutation: b.Streams} {
+		if *took == workload.Never && !t.due(h, e.Hurts, within).Before(e.until(h)) {
+			*took = 0
+		}
+	}
+	return f
+}
+
+// lefts is how soon one application left each member that had to be left.
+func (e *Evidence) lefts(rec app.Record) (all []report.Left) {
+	t := truthOf(e.Samples)
+	for _, hurt := range e.Hurts {
+		h, must := e.away(t, hurt)
+		if !must {
+			continue
+		}
+		within := func(took, budget time.Duration) report.Leave {
+			return report.Leave{Took: took, Election: t.due(h, e.Hurts, budget).Sub(h.From) - budget, Budget: budget}
+		}
+		f, b := e.leave(t, rec, h), e.budget(h)
+		all = append(all, report.Left{Member: h.Member, At: e.since(h.From), Call: within(f.LastCall, b.Calls), Stream: within(f.LastStream, b.Streams)})
+	}
+	return all
 }
 
 // since is a load without the Gets that had returned before a moment and the leases that were lost

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/quorumwise/quorumwise/e2e/report"
@@ -118,16 +119,16 @@ func summed(a, b report.Figures) report.Figures {
 	s.Calls, s.Failed = make(map[string]report.Quantiles), make(map[string]int)
 	for _, f := range []report.Figures{a, b} {
 		for class, q := range f.Calls {
-			w := s.Calls[class]
-			s.Calls[class] = report.Quantiles{N: w.N + q.N, P50: max(w.P50, q.P50), P90: max(w.P90, q.P90), P99: max(w.P99, q.P99), Max: max(w.Max, q.Max)}
+			s.Calls[class] = worse(s.Calls[class], q)
 		}
 		for class, n := range f.Failed {
 			s.Failed[class] += n
 		}
 	}
-	s.Silence, s.Lag = max(a.Silence, b.Silence), max(a.Lag, b.Lag)
+	s.Silence, s.Silences, s.Lag = max(a.Silence, b.Silence), worse(a.Silences, b.Silences), max(a.Lag, b.Lag)
 	s.LastCall, s.LastRead = max(a.LastCall, b.LastCall), max(a.LastRead, b.LastRead)
 	s.LastStream, s.LastMutation = max(a.LastStream, b.LastStream), max(a.LastMutation, b.LastMutation)
+	s.Left = slices.Concat(a.Left, b.Left)
 	s.Avoidable, s.Unknown = a.Avoidable+b.Avoidable, a.Unknown+b.Unknown
 	s.FalseMoves = a.FalseMoves + b.FalseMoves
 	s.EventsLost, s.EventsTwice = a.EventsLost+b.EventsLost, a.EventsTwice+b.EventsTwice
@@ -136,4 +137,8 @@ func summed(a, b report.Figures) report.Figures {
 		s.Stuck = b.Stuck
 	}
 	return s
+}
+
+func worse(a, b report.Quantiles) report.Quantiles {
+	return report.Quantiles{N: a.N + b.N, P50: max(a.P50, b.P50), P90: max(a.P90, b.P90), P99: max(a.P99, b.P99), Max: max(a.Max, b.Max)}
 }

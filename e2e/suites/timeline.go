@@ -131,6 +131,6 @@ func (e *Evidence) Report(v Verdict) report.Scenario {
 func heading(sc Scenario, version string) report.Scenario {
 	return report.Scenario{
 		Name: sc.Name, Suite: sc.Suite, Does: sc.Does, Fault: sc.Fault, Members: sc.Members, Shim: sc.Shim.String(),
-		Target: string(sc.Target), Version: version, Field: sc.Field,
+		Target: string(sc.Target), Version: version, Field: sc.Field, Budget: report.Budget(sc.Budget),
 	}
 }

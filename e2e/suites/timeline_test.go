@@ -26,9 +26,9 @@ func TestReportShowsWhatHappenedOnTheTimeline(t *testing.T) {
 		}
 	}
 	r := e.Report(e.Judge())
-	if r.Status != report.Passed || r.TargetMember != "m2" || r.End != loadEnds || r.Version != "3.7.3" || r.Fault != "cut" || len(r.Marks) != 1 {
-		t.Errorf("the report is %s of target %q, ends at %v, of version %q, fault %q, with %d marks; want passed, m2, %v, 3.7.3, cut, 1",
-			r.Status, r.TargetMember, r.End, r.Version, r.Fault, len(r.Marks), loadEnds)
+	if r.Status != report.Passed || r.TargetMember != "m2" || r.End != loadEnds || r.Version != "3.7.3" || r.Fault != "cut" || len(r.Marks) != 1 || r.Budget != report.Budget(noQuorum) {
+		t.Errorf("the report is %s of target %q, ends at %v, of version %q, fault %q, with %d marks and the budget %v; want passed, m2, %v, 3.7.3, cut, 1, %v",
+			r.Status, r.TargetMember, r.End, r.Version, r.Fault, len(r.Marks), r.Budget, loadEnds, noQuorum)
 	}
 	wantLane := report.Lane{
 		Member: "m2", Address: address("m2"),
