@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumwise/quorumwise/e2e/report"
+	"github.com/quorumwise/quorumwise/e2e/suites"
 )
 
 func newTable(w world) *cobra.Command {
@@ -15,8 +16,9 @@ func newTable(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "table results.json...",
 		Short: "Show the figures per fault of runs that were played, all together",
-		Long:  "Shows the figures per fault of runs, from the results.json of their reports, all together.",
-		Args:  cobra.MinimumNArgs(1),
+		Long: "Shows the figures per fault of runs, from the results.json of their reports, all together.\n" +
+			"A budget that an older report does not tell is that of the scenario as it is now.",
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, paths []string) error {
 			var all report.Run
 			for _, path := range paths {
@@ -26,6 +28,7 @@ func newTable(w world) *cobra.Command {
 				}
 				all.Scenarios = append(all.Scenarios, run.Scenarios...)
 			}
+			budgeted(all.Scenarios, w.catalog)
 			if markdown {
 				return report.Markdown(w.out, all)
 			}
@@ -34,6 +37,21 @@ func newTable(w world) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&markdown, "markdown", false, "as a Markdown table")
 	return cmd
+}
+
+// budgeted gives scenarios of reports from before they told their budget that of the catalog.
+func budgeted(played []report.Scenario, catalog []suites.Scenario) {
+	for i := range played {
+		r := &played[i]
+		if r.Budget != (report.Budget{}) {
+			continue
+		}
+		for _, sc := range catalog {
+			if sc.Suite == r.Suite && sc.Name == r.Name {
+				r.Budget = report.Budget(sc.Budget)
+			}
+		}
+	}
 }
 
 func readResults(path string) (report.Run, error) {

@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quorumwise/quorumwise/e2e/report"
+	"github.com/quorumwise/quorumwise/e2e/suites"
 )
 
 func TestTableJoinsRuns(t *testing.T) {
@@ -26,6 +28,31 @@ func TestTableJoinsRuns(t *testing.T) {
 		out, complaint, status := call(t, world{enter: noLab(t)}, append([]string{"table", flag}, paths...)...)
 		if status != statusOK || complaint != "" || !strings.Contains(out, want) {
 			t.Errorf("%s: status %d, %q\n%s\nwant %q", flag, status, complaint, out, want)
+		}
+	}
+}
+
+func TestTableTellsBudgetsThatOlderReportsDoNot(t *testing.T) {
+	scs := catalog()
+	scs[0].Budget = suites.Budget{Calls: 400 * time.Millisecond, Streams: 800 * time.Millisecond}
+	for name, c := range map[string]struct {
+		budget report.Budget
+		want   string
+	}{
+		"an older report":     {want: "| cut | 1 | 0.25 of 0.40 | - | - | 0.50 of 0.80 | - | - |"},
+		"one that tells them": {budget: report.Budget{Calls: time.Second, Streams: 2 * time.Second}, want: "| cut | 1 | 0.25 of 1.00 | - | - | 0.50 of 2.00 | - | - |"},
+	} {
+		out := ended(scs[0], report.Passed)
+		out.Fault, out.Shim, out.TargetMember, out.Budget = "cut", "sidecar", "m2", c.budget
+		out.Marks = []report.Mark{{At: time.Second, Kind: report.FaultMark, Text: "cut"}}
+		out.Apps[0].Figures.LastCall, out.Apps[0].Figures.LastStream = 250*time.Millisecond, 500*time.Millisecond
+		dir := t.TempDir()
+		if err := report.Write(dir, report.Run{Scenarios: []report.Scenario{out}}); err != nil {
+			t.Fatal(err)
+		}
+		got, complaint, status := call(t, world{enter: noLab(t), catalog: scs}, "table", "--markdown", filepath.Join(dir, report.JSONName))
+		if status != statusOK || complaint != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: status %d, %q\n%s\nwant %q", name, status, complaint, got, c.want)
 		}
 	}
 }
