@@ -1,12 +1,16 @@
 package client_test
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
@@ -161,6 +165,70 @@ func TestLeaseStreamWithoutALeaderMovesAtOnce(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		if closed(alive) {
 			t.Error("the keepalive channel was closed, want it to go on elsewhere")
+		}
+	})
+}
+
+// busyStream is a stream of a process with much else to do: what it sends and reads takes a
+// while, so that it is told of the stream's end while answers are queued before it.
+type busyStream struct{ grpc.ClientStream }
+
+func (s busyStream) SendMsg(m any) error {
+	time.Sleep(time.Millisecond)
+	return s.ClientStream.SendMsg(m)
+}
+
+func (s busyStream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	time.Sleep(1300 * time.Microsecond)
+	return err
+}
+
+func busyKeepalives(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := open(ctx, desc, cc, method, opts...)
+	if err != nil || !strings.HasSuffix(method, "/LeaseKeepAlive") {
+		return s, err
+	}
+	return busyStream{s}, nil
+}
+
+// gRPC tells the sender of a stream's end before its reader, who has answers to read first.
+// clientv3's sender stops at any error, for good if the stream is replaced below its reader.
+func TestLeasesSurviveAStreamThatLosesItsLeaderAmidKeepalives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := fakeetcd.New(3, fakeetcd.Options{Shim: fakeetcd.ShimSidecar})
+		defer c.Close()
+		cfg := c.ClientConfig()
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainStreamInterceptor(busyKeepalives))
+		cli := newClientOf(t, cfg, options{})
+		defer closeInTime(t, cli)
+		settle(t, cli)
+		leases := make(map[clientv3.LeaseID]<-chan *clientv3.LeaseKeepAliveResponse)
+		for range 100 {
+			grant, err := cli.Grant(t.Context(), 9)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if leases[grant.ID], err = cli.KeepAlive(t.Context(), grant.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		sent := func() int { return len(c.Requests("LeaseKeepAlive")) }
+		for first := sent(); sent() < first+20; { // into the middle of what is sent together
+			time.Sleep(time.Millisecond)
+		}
+		m := streamMember(c, "/etcdserverpb.Lease/LeaseKeepAlive")
+		m.EndStreams(codes.Unavailable, rpctypes.ErrNoLeader.Error(), "LeaseKeepAlive")
+		time.Sleep(30 * time.Second)
+		lost := 0
+		for id, alive := range leases {
+			if _, ok := c.Lease(id); !ok || closed(alive) {
+				lost++
+			}
+		}
+		if lost > 0 {
+			t.Errorf("%d of 100 leases are lost after their stream moved to a member that has a leader, want none", lost)
 		}
 	})
 }

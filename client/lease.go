@@ -32,6 +32,7 @@ type leaseStream struct {
 	below  grpc.ClientStream
 	call   *picker.Call
 	closed bool                // CloseSend was called
+	ended  bool                // the reader was told that it has ended
 	sent   map[int64]time.Time // lease ID: its oldest keepalive without an answer
 	lives  map[int64]time.Time // lease ID: when it ends unless it is kept alive
 	// slow is how long answers take, at their slowest of late; tries is how often
@@ -57,8 +58,11 @@ func (a *Attachment) openLeaseStream(ctx context.Context, open opener, opts []gr
 	return s, nil
 }
 
-// over forgets a stream that has ended before its context did.
-func (s *leaseStream) over() {
+// end forgets a stream that has ended before its context did.
+func (s *leaseStream) end() {
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
 	s.a.leases.remove(s)
 	s.stop()
 }
@@ -69,9 +73,11 @@ func (s *leaseStream) current() (grpc.ClientStream, *picker.Call) {
 	return s.below, s.call
 }
 
-// SendMsg implements grpc.ClientStream. It reports no error for a stream below
-// that was given up: the keepalive goes out again with the next one, and
-// clientv3 would stop sending for good.
+// SendMsg implements grpc.ClientStream. It reports an error only after the reader
+// got one, or at the end of the context: clientv3 stops sending for good at an
+// error, until its reader opens another stream. gRPC tells the sender of the end of
+// a stream first, and here its reader may replace it: then the keepalive goes out
+// with the next one.
 func (s *leaseStream) SendMsg(m any) error {
 	s.sendMu.Lock()
 	defer s.sendMu.Unlock()
@@ -83,11 +89,18 @@ func (s *leaseStream) SendMsg(m any) error {
 		s.mu.Unlock()
 		s.a.started()
 	}
-	below, call := s.current()
-	if err := below.SendMsg(m); err != nil && (moved(call) == nil || s.ctx.Err() != nil) {
+	below, _ := s.current()
+	if err := below.SendMsg(m); err != nil && s.over() {
 		return err
 	}
 	return nil
+}
+
+// over reports whether nothing can replace the stream below any more.
+func (s *leaseStream) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended || s.ctx.Err() != nil
 }
 
 // RecvMsg implements grpc.ClientStream.
@@ -102,11 +115,11 @@ func (s *leaseStream) RecvMsg(m any) error {
 			return nil
 		}
 		if s.ctx.Err() != nil || !s.replaceable(call, err) {
-			s.over()
+			s.end()
 			return err
 		}
 		if err := s.reopen(); err != nil {
-			s.over()
+			s.end()
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"testing"
@@ -253,24 +254,51 @@ func TestClosedLeaseStreamStaysClosedWhenItMoves(t *testing.T) {
 	})
 }
 
-// What is no move is clientv3's to handle, as without us.
-func TestLeaseStreamThatFailsByItselfTellsItsUser(t *testing.T) {
+// What is no move is clientv3's to handle, as without us. Its reader opens the next stream;
+// its sender stops for good at an error, so it hears of none that the reader may never see.
+func TestLeaseStreamThatFailsByItselfTellsItsReaderThenItsSender(t *testing.T) {
 	inLeaseScene(t, func(l *leaseScene) {
-		l.below[0].broken = context.DeadlineExceeded
-		if err := l.s.SendMsg(&pb.LeaseKeepAliveRequest{ID: 1}); err == nil {
-			t.Error("SendMsg on a stream that broke by itself reports nothing")
-		}
+		l.below[0].broken = io.EOF
+		l.send(1)
 		want := status.Error(codes.Unavailable, "gone")
 		l.below[0].fails <- want
 		synctest.Wait()
 		if l.ended != want || len(l.below) != 1 {
 			t.Errorf("the reader got %v after %d streams, want %v after one", l.ended, len(l.below), want)
 		}
+		if err := l.s.SendMsg(&pb.LeaseKeepAliveRequest{ID: 1}); err == nil {
+			t.Error("SendMsg on a stream whose reader was told of its end reports nothing")
+		}
 		if n := len(l.a.leases.streams); n != 0 {
 			t.Errorf("%d streams are remembered after the end although the context goes on", n)
 		}
 		if l.s.stop() {
 			t.Error("the context still holds on to the stream that has ended")
+		}
+	})
+}
+
+// The sender may see the end of a stream before its reader, who then moves it.
+func TestSenderThatSeesTheEndOfALeaseStreamBeforeItMovesGoesOn(t *testing.T) {
+	inLeaseScene(t, func(l *leaseScene) {
+		l.below[0].broken = io.EOF
+		l.send(1)
+		l.move()
+		synctest.Wait()
+		if len(l.below) != 2 || l.ended != nil {
+			t.Fatalf("%d streams, reader ended with %v; want a second stream, unnoticed", len(l.below), l.ended)
+		}
+		if got := l.below[1].sent; !slices.Equal(got, []int64{1}) {
+			t.Errorf("sent again: %v, want what the first stream did not take", got)
+		}
+	})
+}
+
+func TestLeaseStreamWhoseContextIsOverTakesNothingMore(t *testing.T) {
+	inLeaseScene(t, func(l *leaseScene) {
+		l.cancel()
+		if err := l.s.SendMsg(&pb.LeaseKeepAliveRequest{ID: 1}); err == nil {
+			t.Error("SendMsg after the end of the context reports nothing")
 		}
 	})
 }
