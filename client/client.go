@@ -37,7 +37,8 @@ func New(cfg Config) (*Client, error) {
 func (c *Client) Health() *Snapshot { return c.attachment.Health() }
 
 // Close ends the client, its streams, its probes and every goroutine, within a
-// second unless OnMove blocks. The error is that of the official client's Close:
+// second unless OnMove blocks: a connection that its member does not read from is
+// cut after half a second. The error is that of the official client's Close:
 // nil, and context.Canceled when it was closed before.
 func (c *Client) Close() error {
 	err := c.Client.Close()

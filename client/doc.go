@@ -48,5 +48,6 @@
 // ends in a broken connection, not in a move, is repeated by clientv3 itself.
 // An error at a deadline is context.DeadlineExceeded by errors.Is, not by ==,
 // when there is something to say about the member. Connections that clientv3
-// makes to a single endpoint (Maintenance, Dial) are left alone.
+// makes to a single endpoint (Maintenance, Dial) are left alone, but for their end:
+// like the main one they are cut half a second after their own Close.
 package client

@@ -65,7 +65,7 @@ func serviceConfig(hub *picker.Hub) (string, error) {
 		LoadBalancing json.RawMessage `json:"loadBalancingConfig"`
 		Methods       []methodConfig  `json:"methodConfig"`
 	}{
-		json.RawMessage(hub.LoadBalancingConfig()),
+		json.RawMessage(fmt.Sprintf(`[{%q:{"hub":%q}}]`, policyName, hub.ID())), // as the hub's own, by our name
 		[]methodConfig{{names, retryPolicy{retryAttempts, retryInitial, retryMax, retryMultiplier, []string{"UNAVAILABLE"}}}},
 	})
 	if err != nil {

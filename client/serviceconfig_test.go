@@ -29,8 +29,8 @@ func TestRetryPolicyNamesReadsOnly(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &got); err != nil {
 		t.Fatalf("%v in %s", err, text)
 	}
-	if len(got.LoadBalancingConfig) != 1 || got.LoadBalancingConfig[0][picker.Name] == nil {
-		t.Errorf("load balancing %v, want only the policy %q", got.LoadBalancingConfig, picker.Name)
+	if len(got.LoadBalancingConfig) != 1 || got.LoadBalancingConfig[0][policyName] == nil {
+		t.Errorf("load balancing %v, want only the policy %q", got.LoadBalancingConfig, policyName)
 	}
 	names := 0
 	for _, m := range got.MethodConfig {
