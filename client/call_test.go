@@ -145,7 +145,7 @@ func TestAnswerThatCameBeforeTheEndStands(t *testing.T) {
 		if !errors.Is(err, refused) || IsOutcomeUnknown(err) || len(servers[0].puts)+len(servers[1].puts) != 1 {
 			t.Errorf("Put: %v after %d arrivals, want the member's own refusal after one", err, len(servers[0].puts)+len(servers[1].puts))
 		}
-		if n := a.moves.all()[MoveKind{"mutation", "test"}]; n != 1 {
+		if n := a.moves.all()[MoveKind{"mutation", otherReason}]; n != 1 {
 			t.Errorf("the call was ended %d times, want once: this tests nothing else", n)
 		}
 	})

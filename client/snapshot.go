@@ -49,8 +49,10 @@ type Snapshot struct {
 
 // MoveKind is what was moved and why, in the words of [Move].
 type MoveKind struct {
-	Class  string // read, mutation, watch, lease, stream
-	Reason string // of a verdict, or one of the Reason constants
+	Class string // read, mutation, watch, lease, stream
+	// Reason is one of the Reason constants of this package, of prober or of healthsvc;
+	// "other" stands for every other word that a shim may have said.
+	Reason string
 }
 
 // Endpoint returns the health of one endpoint.
@@ -137,7 +139,7 @@ func (l *moveLog) add(m Move, tell bool) {
 	if l.n == nil {
 		l.n = make(map[MoveKind]int)
 	}
-	l.n[MoveKind{m.Class, m.Reason}]++
+	l.n[MoveKind{m.Class, countedReason(m.Reason)}]++
 	if tell {
 		l.untold = append(l.untold, m)
 	}
