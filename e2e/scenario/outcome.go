@@ -40,7 +40,7 @@ type Outcome struct {
 	Lateness      Lateness                // of the machine
 	ControlStuck  string                  // how the control got stuck; "" if it did not
 	Violations    []string                // what our client did wrong
-	Doubts        []string                // what it did late, and the machine's lateness explains
+	Doubts        []string                // what it did late, and the machine or the cluster explains
 	Void          string                  // why the scenario shows nothing; "" if it does
 }
 
@@ -62,11 +62,13 @@ type evidence struct {
 	upTo    int64 // the revision for which the watches were waited: a write that was given up may be applied later
 	arrived map[string]int
 	machine lags
+	stood   spans    // the times in which no write went through, where Still is too long
 	moved   []string // what moved before anything was done to a member
 }
 
 // judge tells what our client did wrong from what it may merely have done late, on a
-// machine that was late itself. The second leaves the scenario void.
+// machine that was late itself or in a cluster that stood still. The second leaves the
+// scenario void.
 func (o *Outcome) judge(sc Scenario, e evidence) {
 	o.Lateness = e.machine.summary()
 	o.ControlStuck, _ = o.Control.Stuck(stuckAfter + o.Elected)
@@ -119,20 +121,26 @@ func (o *Outcome) served(sc Scenario, e evidence) {
 		o.miss(e.hindered(e.ours.Puts), "%d Puts failed with an error that does not say that their outcome is unknown: %v", failed, o.Ours.Failures)
 	}
 	for _, line := range e.moved {
-		o.miss(o.Lateness.Worst > lateMost, "%s", line)
+		o.miss(o.Lateness.Worst > lateMost || e.stood.between(time.Time{}, e.cut) > 0, "%s", line)
 	}
 	if sc.Control == Unharmed {
-		o.unmoved()
+		o.unmoved(e)
 	}
 }
 
-// hindered says that the machine took its time from every call that failed for certain.
+// taken is the time between two moments in which no client could have done anything: the
+// machine took it, or the cluster stood still for too long.
+func (e evidence) taken(from, to time.Time) time.Duration {
+	return e.machine.between(from, to) + e.stood.between(from, to)
+}
+
+// hindered says that every call that failed for certain had too much of its time taken.
 func (e evidence) hindered(ops []workload.Op) (all bool) {
 	for _, op := range ops {
 		if op.Err == nil || op.ID != "" && excused(op.Err) {
 			continue
 		}
-		if e.machine.between(op.Began, op.Ended) <= takenMost {
+		if e.taken(op.Began, op.Ended) <= takenMost {
 			return false
 		}
 		all = true
@@ -149,8 +157,8 @@ func excused(err error) bool {
 // unmoved checks that no stream left a member that was good. A keepalive that an
 // election leaves unanswered may reopen its lease stream. Single calls may be sent
 // again or given up: the leader was lost, whatever the members are.
-func (o *Outcome) unmoved() {
-	late := o.Lateness.Worst > lateMost
+func (o *Outcome) unmoved(e evidence) {
+	late := o.Lateness.Worst > lateMost || len(e.stood) > 0
 	overdue := 0
 	for kind, n := range o.Moves {
 		switch {
@@ -185,12 +193,12 @@ func (o *Outcome) left(sc Scenario, e evidence) {
 			if b.got != workload.Never {
 				until = e.cut.Add(b.got)
 			}
-			inDoubt := until.Sub(e.cut.Add(limit)) <= e.machine.between(e.cut, until)
+			inDoubt := until.Sub(e.cut.Add(limit)) <= e.taken(e.cut, until)
 			o.miss(inDoubt, "%s after %s; want at most %v (%v after the election)", b.what, shown(b.got), limit.Round(time.Millisecond), b.max)
 		}
 	}
 	if sc.Returns && (o.Ours.CallsBack == 0 || o.Ours.StreamsBack == 0) {
-		o.miss(o.Lateness.Worst > lateMost, "after the heal %d calls and %d streams went to the member; want both: it is good again", o.Ours.CallsBack, o.Ours.StreamsBack)
+		o.miss(o.Lateness.Worst > lateMost || e.stood.between(e.heal, e.ours.Ended) > 0, "after the heal %d calls and %d streams went to the member; want both: it is good again", o.Ours.CallsBack, o.Ours.StreamsBack)
 	}
 }
 

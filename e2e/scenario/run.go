@@ -104,7 +104,14 @@ func (st *Stage) play(ctx context.Context, sc Scenario, opts Options) (out Outco
 	// Nobody's silence is shorter than the cluster's; the reference too has a member
 	// that may be restarted under it.
 	out.Still = min(workload.Silence(reference, ours.Began, ours.Ended), out.Ours.Silence, out.Control.Silence)
-	out.judge(sc, evidence{marks: m, ours: ours, history: history, upTo: upTo, arrived: st.arrivals.Counts(), machine: late, moved: st.moved})
+	var stood spans
+	if out.Still > stillMost {
+		stood = standstills(reference, ours.Began, ours.Ended)
+	}
+	out.judge(sc, evidence{
+		marks: m, ours: ours, history: history, upTo: upTo, arrived: st.arrivals.Counts(),
+		machine: late, stood: stood, moved: st.moved,
+	})
 	return out, nil
 }
 
