@@ -22,8 +22,10 @@ type display struct {
 
 	broken context.CancelCauseFunc // told when nothing more can be written; may be nil
 
+	screen bool // there is one to draw on; else plain lines
+
 	mu     sync.Mutex
-	live   bool // a screen; else plain lines
+	live   bool // the screen is drawn; else plain lines
 	story  []event
 	drawn  int // lines of the screen above the cursor
 	wide   int // at the last drawing
@@ -39,7 +41,8 @@ func newDisplay(out *os.File, env func(string) string, verbose bool) *display {
 	}
 	d.colour = env("NO_COLOR") == ""
 	// A screen that does not fit cannot be drawn over itself.
-	d.live = !verbose && width >= 40 && height >= 18
+	d.screen = !verbose && width >= 40 && height >= 18
+	d.live = d.screen
 	if d.live {
 		d.size = func() (int, int) { w, h, _ := terminalSize(out); return w, h }
 	}
@@ -116,6 +119,13 @@ func (d *display) leave() {
 		d.write(showCursor + "\n")
 	}
 	d.live = false
+}
+
+// restart begins another story below what stands there.
+func (d *display) restart() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.live, d.story, d.drawn, d.status = d.screen, nil, 0, 0
 }
 
 const (

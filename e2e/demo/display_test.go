@@ -43,7 +43,7 @@ func TestFilesGetPlainLines(t *testing.T) {
 // screenOf is a screen of a size that tests may change.
 func screenOf(width, height *int) (*display, *bytes.Buffer) {
 	out := new(bytes.Buffer)
-	return &display{w: out, live: true, size: func() (int, int) { return *width, *height }}, out
+	return &display{w: out, screen: true, live: true, size: func() (int, int) { return *width, *height }}, out
 }
 
 func TestScreenIsDrawnOverItself(t *testing.T) {
@@ -70,6 +70,31 @@ func TestScreenIsDrawnOverItself(t *testing.T) {
 	d.leave()
 	if got := out.String(); got != showCursor+"\n" {
 		t.Errorf("leaving writes %q; want the cursor back, once", got)
+	}
+}
+
+// What is played again is shown as it was the first time, below what stands there.
+func TestDisplayBeginsAgain(t *testing.T) {
+	width, height := 80, 24
+	d, out := screenOf(&width, &height)
+	d.show(cutPicture(), cutStory())
+	d.leave()
+	out.Reset()
+	d.restart()
+	d.show(cutPicture(), nil)
+	if !strings.HasPrefix(out.String(), hideCursor) || strings.Contains(out.String(), "silent for 5.0 s") {
+		t.Errorf("the second time:\n%q\nwant a new screen, without the old story", out)
+	}
+	plain, lines := plainDisplay()
+	plain.show(cutPicture(), nil) // its end
+	plain.leave()
+	lines.Reset()
+	plain.restart()
+	begin := cutPicture()
+	begin.at = ms(100)
+	plain.show(begin, nil)
+	if !strings.Contains(lines.String(), "Gets/s") || strings.ContainsRune(lines.String(), '\x1b') {
+		t.Errorf("the second time it begins with %q; want the figures, in plain lines", lines)
 	}
 }
 

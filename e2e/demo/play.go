@@ -14,6 +14,9 @@ import (
 // look is how often the stage is read and shown. A suspicion lasts 300 ms at least.
 const look = 100 * time.Millisecond
 
+// plays is how often a scenario is played at most while bad luck lets it show nothing.
+const plays = 3
+
 // play plays a scenario, shows it, and says how it went. The error is errVerdict
 // when that is not as promised.
 func play(ctx context.Context, sc scenario.Scenario, show *display, log *slog.Logger) error {
@@ -21,22 +24,43 @@ func play(ctx context.Context, sc scenario.Scenario, show *display, log *slog.Lo
 	defer cancel(nil)
 	show.broken = cancel
 	show.say(sentence(strong, "quorumwise demonstration"))
+	return again(show, func() (scenario.Outcome, []line, error) { return once(ctx, sc, show, log) })
+}
+
+// again plays until something is shown, or there is more to it than bad luck.
+func again(show *display, once func() (scenario.Outcome, []line, error)) error {
+	for n := 1; ; n++ {
+		out, lines, err := once()
+		if err != nil {
+			return err
+		}
+		if out.Luck() && n < plays {
+			show.say(sentence(warn, "NOTHING SHOWN: %s. That is bad luck: once more, %d of %d ...", out.Void, n+1, plays))
+			show.restart()
+			continue
+		}
+		for _, l := range lines {
+			show.say(l)
+		}
+		if !out.OK() {
+			return errVerdict
+		}
+		return nil
+	}
+}
+
+// once plays a scenario once. lines are its result.
+func once(ctx context.Context, sc scenario.Scenario, show *display, log *slog.Logger) (out scenario.Outcome, lines []line, err error) {
 	show.say(sentence(plain, "starting %s with %s, and two clients ...", count(cmp.Or(sc.Members, 3), "etcd member"), shimKind(sc.Shim)))
 	in := new(inbox)
 	sc.Health.OnMove = in.move
 	w := &watcher{sc: sc, show: show, in: in}
-	out, err := scenario.Run(ctx, sc, scenario.Options{Logger: log, Started: w.start, Step: in.step, Ended: func() { w.ended(ctx) }})
+	out, err = scenario.Run(ctx, sc, scenario.Options{Logger: log, Started: w.start, Step: in.step, Ended: func() { w.ended(ctx) }})
 	w.stop() // not ended in order when it was interrupted
 	if err != nil {
-		return err
+		return out, nil, err
 	}
-	for _, l := range result(sc, out, w.asides(), show.columns()) {
-		show.say(l)
-	}
-	if !out.OK() {
-		return errVerdict
-	}
-	return nil
+	return out, result(sc, out, w.asides(), show.columns()), nil
 }
 
 // watcher owns the goroutine that reads the stage and shows it.

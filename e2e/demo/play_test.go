@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"strings"
@@ -60,6 +61,51 @@ func TestDemonstrationTellsItsStoryFromStartToVerdict(t *testing.T) {
 			t.Fatalf("%q is missing, or too early, in:\n%s", want, out)
 		}
 		rest = rest[at:]
+	}
+}
+
+func TestDemonstrationIsPlayedAgainOnlyAfterBadLuck(t *testing.T) {
+	shown, failed := scenario.Outcome{}, scenario.Outcome{Violations: []string{"2 of 90 Gets failed"}}
+	late := scenario.Outcome{Void: "the machine was late", Doubts: []string{"a call took too long"}}
+	calm := scenario.Outcome{Void: "the official client was not stuck"}
+	stood := scenario.Outcome{Void: "the cluster itself stood still", Still: time.Minute}
+	worse := scenario.Outcome{Void: "the cluster itself stood still", Still: time.Minute, Violations: failed.Violations}
+	for _, c := range []struct {
+		name  string
+		outs  []scenario.Outcome
+		want  error
+		times int
+	}{
+		{"as promised", []scenario.Outcome{shown}, nil, 1},
+		{"a promise broken", []scenario.Outcome{failed, shown}, errVerdict, 1},
+		{"nothing to survive", []scenario.Outcome{calm, shown}, errVerdict, 1},
+		{"a machine that was late", []scenario.Outcome{late, shown}, nil, 2},
+		{"a cluster that stood still", []scenario.Outcome{stood, shown}, nil, 2},
+		{"a promise broken while the cluster stood still", []scenario.Outcome{worse, shown}, errVerdict, 1},
+		{"bad luck, then a promise broken", []scenario.Outcome{late, failed, shown}, errVerdict, 2},
+		{"bad luck, then nothing to survive", []scenario.Outcome{stood, calm, shown}, errVerdict, 2},
+		{"bad luck for ever", []scenario.Outcome{late, stood, late, shown}, errVerdict, 3},
+	} {
+		show, out := plainDisplay()
+		times := 0
+		err := again(show, func() (scenario.Outcome, []line, error) {
+			times++
+			return c.outs[times-1], []line{sentence(plain, "result %d", times)}, nil
+		})
+		if !errors.Is(err, c.want) || times != c.times {
+			t.Errorf("%s: %v after %d plays; want %v after %d", c.name, err, times, c.want, c.times)
+		}
+		if got := strings.Count(out.String(), "once more"); got != c.times-1 {
+			t.Errorf("%s: it says %d times that it is played again; want %d:\n%s", c.name, got, c.times-1, out)
+		}
+		if got, want := strings.Count(out.String(), "result"), fmt.Sprintf("result %d\n", c.times); got != 1 || !strings.HasSuffix(out.String(), want) {
+			t.Errorf("%s: %d results; want the last one, at the end:\n%s", c.name, got, out)
+		}
+	}
+	broken := errors.New("no free port")
+	show, _ := plainDisplay()
+	if err := again(show, func() (scenario.Outcome, []line, error) { return late, nil, broken }); !errors.Is(err, broken) {
+		t.Errorf("could not be played: %v; want %v, once", err, broken)
 	}
 }
 
