@@ -207,6 +207,9 @@ func (a *App) do(ctx context.Context, c command) (report, error) {
 	}
 }
 
+// ErrEnded says of an application that its process ended by itself, without a word.
+var ErrEnded = errors.New("its process ended")
+
 // ended says how the process ended.
 func (a *App) ended() error {
 	a.mu.Lock()
@@ -214,7 +217,7 @@ func (a *App) ended() error {
 	if a.failed != "" {
 		return fmt.Errorf("app %s: %s (log: %s)", a.cfg.Name, a.failed, a.log)
 	}
-	return fmt.Errorf("app %s: its process ended (log: %s)", a.cfg.Name, a.log)
+	return fmt.Errorf("app %s: %w (log: %s)", a.cfg.Name, ErrEnded, a.log)
 }
 
 // Name is the application's name.

@@ -10,8 +10,8 @@
 // On a terminal it draws a screen in place; into a pipe, or with --verbose, it
 // writes plain lines. NO_COLOR is respected. The exit status is 0 only if
 // quorumwise kept its promises and the official client got stuck as expected. Where
-// the machine was too late, or the cluster itself stood still for too long, nothing is
-// shown, and it is played again, three times at most.
+// the machine was too late, or the cluster itself stood still for too long or did not
+// start, nothing is shown, and it is played again, three times at most.
 //
 // What is seen and how it is shown are apart: [gatherer] reads the running stage
 // into a [picture], [narrator] turns changes of pictures into events, and pure

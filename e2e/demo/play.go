@@ -31,13 +31,13 @@ func play(ctx context.Context, sc scenario.Scenario, show *display, log *slog.Lo
 func again(show *display, once func() (scenario.Outcome, []line, error)) error {
 	for n := 1; ; n++ {
 		out, lines, err := once()
-		if err != nil {
-			return err
-		}
-		if out.Luck() && n < plays {
-			show.say(sentence(warn, "NOTHING SHOWN: %s. That is bad luck: once more, %d of %d ...", out.Void, n+1, plays))
+		if why, unlucky := scenario.Unlucky(out, err); unlucky && n < plays {
+			show.say(sentence(warn, "NOTHING SHOWN: %s. That is bad luck: once more, %d of %d ...", why, n+1, plays))
 			show.restart()
 			continue
+		}
+		if err != nil {
+			return err
 		}
 		for _, l := range lines {
 			show.say(l)

@@ -102,10 +102,19 @@ func TestDemonstrationIsPlayedAgainOnlyAfterBadLuck(t *testing.T) {
 			t.Errorf("%s: %d results; want the last one, at the end:\n%s", c.name, got, out)
 		}
 	}
-	broken := errors.New("no free port")
-	show, _ := plainDisplay()
-	if err := again(show, func() (scenario.Outcome, []line, error) { return late, nil, broken }); !errors.Is(err, broken) {
-		t.Errorf("could not be played: %v; want %v, once", err, broken)
+	for _, c := range []struct {
+		err   error
+		times int
+	}{
+		{errors.New("a step failed"), 1},
+		{scenario.ErrNotStarted, 3},
+	} {
+		show, _ := plainDisplay()
+		times := 0
+		err := again(show, func() (scenario.Outcome, []line, error) { times++; return late, nil, c.err })
+		if !errors.Is(err, c.err) || times != c.times {
+			t.Errorf("could not be played: %v after %d plays; want %v after %d", err, times, c.err, c.times)
+		}
 	}
 }
 

@@ -254,6 +254,9 @@ func (m *Member) WaitServes(ctx context.Context) error {
 	})
 }
 
+// ErrEnded says of a member that its process ended by itself.
+var ErrEnded = errors.New("it ended")
+
 // await tries until it succeeds; it gives up when ctx or the process ends.
 func (m *Member) await(ctx context.Context, what string, try func(context.Context) error) error {
 	m.mu.Lock()
@@ -269,7 +272,7 @@ func (m *Member) await(ctx context.Context, what string, try func(context.Contex
 	go func() {
 		select {
 		case <-p.Done():
-			cancel(fmt.Errorf("it ended (%v): %s", p.Err(), excerpt(m.Log(), logged)))
+			cancel(fmt.Errorf("%w (%v): %s", ErrEnded, p.Err(), excerpt(m.Log(), logged)))
 		case <-over:
 		}
 	}()

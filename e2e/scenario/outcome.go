@@ -54,6 +54,16 @@ func (o Outcome) Luck() bool {
 	return o.Void != "" && len(o.Violations) == 0 && (len(o.Doubts) > 0 || o.Still > stillMost)
 }
 
+// Unlucky says why what came of a play ([Run]) is bad luck: played again it may tell. A
+// start fails because of an election in a single call, or a machine that is slow while
+// everything starts at once.
+func Unlucky(out Outcome, err error) (why string, is bool) {
+	if errors.Is(err, ErrNotStarted) {
+		return err.Error(), true
+	}
+	return out.Void, err == nil && out.Luck()
+}
+
 // evidence is what a scenario is judged by, besides its figures.
 type evidence struct {
 	marks

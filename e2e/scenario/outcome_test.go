@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -184,6 +185,36 @@ func TestJudgeCatchesEveryKindOfPlantedFailure(t *testing.T) {
 				t.Errorf("Luck() = %v, want %v: only then it is played again", out.Luck(), want)
 			}
 		})
+	}
+}
+
+func TestOnlyAStartOrALateMachineIsBadLuck(t *testing.T) {
+	late := Outcome{Void: "late", Doubts: []string{"a call took too long"}}
+	stopped, stop := context.WithCancelCause(t.Context())
+	interrupted := errors.New("interrupted")
+	stop(interrupted)
+	_, unstarted := Run(t.Context(), Scenario{Name: "none", Members: -1}, Options{})
+	_, ended := Run(stopped, Scenario{Name: "none", Members: 1}, Options{})
+	if !errors.Is(ended, interrupted) {
+		t.Errorf("interrupted while it starts: %v; want %v", ended, interrupted)
+	}
+	for _, tc := range []struct {
+		name string
+		out  Outcome
+		err  error
+		want bool
+	}{
+		{"all is well", Outcome{}, nil, false},
+		{"a late machine", late, nil, true},
+		{"a late machine, and a violation", Outcome{Void: "late", Doubts: late.Doubts, Violations: []string{"lost"}}, nil, false},
+		{"control not stuck", Outcome{Void: "not stuck"}, nil, false},
+		{"it did not start", Outcome{}, unstarted, true},
+		{"interrupted while it starts", Outcome{}, ended, false},
+		{"a step failed", late, errors.New("step"), false},
+	} {
+		if why, got := Unlucky(tc.out, tc.err); got != tc.want || got && why == "" {
+			t.Errorf("%s: bad luck %v (%q), want %v", tc.name, got, why, tc.want)
+		}
 	}
 }
 

@@ -45,8 +45,11 @@ type marks struct {
 	elected   time.Duration // from the cut until another member led; 0: the leader stayed
 }
 
-// Run plays a scenario. An error means that it could not be played; what was seen
-// when it was is in the outcome.
+// ErrNotStarted says of a scenario that no step of it had begun.
+var ErrNotStarted = errors.New("it did not start")
+
+// Run plays a scenario. An error means that it could not be played (ErrNotStarted: that
+// its cluster, clients and loads did not start); what was seen when it was is in the outcome.
 func Run(ctx context.Context, sc Scenario, opts Options) (Outcome, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -54,8 +57,14 @@ func Run(ctx context.Context, sc Scenario, opts Options) (Outcome, error) {
 	setup, cancel := context.WithTimeout(ctx, setUp)
 	defer cancel()
 	st, err := openStage(setup, sc, opts.Logger)
-	if err != nil {
-		return Outcome{}, fmt.Errorf("scenario %s: %w", sc.Name, err)
+	switch {
+	case ctx.Err() != nil:
+		if err == nil {
+			err = st.Close()
+		}
+		return Outcome{}, fmt.Errorf("scenario %s: %w", sc.Name, errors.Join(context.Cause(ctx), err))
+	case err != nil:
+		return Outcome{}, fmt.Errorf("scenario %s: %w: %w", sc.Name, ErrNotStarted, err)
 	}
 	out, err := st.play(ctx, sc, opts)
 	if err != nil {

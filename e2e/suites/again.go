@@ -17,7 +17,7 @@ const Plays = 3
 // player plays a scenario, again where that is needed.
 type player func(context.Context, Scenario, Options) (report.Scenario, error)
 
-// again plays a scenario anew that is void by bad luck. What is judged stays the same: each
+// again plays a scenario anew that is void, or did not start, by bad luck. What is judged stays the same: each
 // time all has to hold, or there has to be bad luck once more. The report is the last
 // one, and remarks on those before.
 func again(once func(context.Context, Scenario, Options) (r report.Scenario, luck bool, err error)) player {
@@ -30,7 +30,7 @@ func again(once func(context.Context, Scenario, Options) (r report.Scenario, luc
 				r.Notes, r.Took = slices.Concat(before, r.Notes), time.Since(began)
 				return r, err
 			}
-			text := fmt.Sprintf("played again, for it was void: %s", r.Reason)
+			text := fmt.Sprintf("played again, for it was %s: %s", r.Status, r.Reason)
 			before = append(before, fmt.Sprintf("time %d: %s", n, text))
 			for _, note := range r.Notes {
 				before = append(before, fmt.Sprintf("time %d: %s", n, note))

@@ -22,6 +22,8 @@ func TestScenarioIsPlayedAgainOnlyAfterBadLuck(t *testing.T) {
 	}
 	passed, failed := outcome{report.Scenario{Status: report.Passed}, false}, outcome{report.Scenario{Status: report.Failed}, false}
 	unlucky, unshown := outcome{void, true}, outcome{void, false}
+	broken := report.Scenario{Status: report.Broken, Reason: "the start was late by up to 600ms", Notes: void.Notes}
+	unstarted := outcome{broken, true}
 	for _, row := range []struct {
 		name  string
 		plays []outcome
@@ -33,6 +35,10 @@ func TestScenarioIsPlayedAgainOnlyAfterBadLuck(t *testing.T) {
 		{"void for another reason", []outcome{unshown}, report.Void, 1},
 		{"unlucky once", []outcome{unlucky, passed}, report.Passed, 2},
 		{"unlucky once, then failed", []outcome{unlucky, failed}, report.Failed, 2},
+		{"did not start once", []outcome{unstarted, passed}, report.Passed, 2},
+		{"did not start once, then failed", []outcome{unstarted, failed}, report.Failed, 2},
+		{"never starts", []outcome{unstarted, unstarted, unstarted, passed}, report.Broken, 3},
+		{"broke after its start", []outcome{{broken, false}, passed}, report.Broken, 1},
 		{"unlucky for ever", []outcome{unlucky, unlucky, unlucky, passed}, report.Void, 3},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -62,6 +62,7 @@ type play struct {
 	marks     []report.Mark
 	cut, heal time.Time
 	acted     time.Time // the first step began that has a mark
+	stepping  bool      // the steps have begun
 	from      int64     // revision of the first change that can be the load's
 	leaseTTL  time.Duration
 }
@@ -307,6 +308,7 @@ func (p *play) cache() string {
 
 // steps plays them.
 func (p *play) steps(ctx context.Context) (late report.Lateness, stalls []Stall, err error) {
+	p.stepping = true
 	var measuring sync.WaitGroup
 	measure, stop := context.WithCancel(ctx)
 	measuring.Go(func() { late, stalls = measureLateness(measure) })

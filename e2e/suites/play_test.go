@@ -3,10 +3,16 @@
 package suites
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/quorumwise/quorumwise/e2e/app"
 	"github.com/quorumwise/quorumwise/e2e/realetcd"
 	"github.com/quorumwise/quorumwise/e2e/report"
 )
@@ -32,6 +38,33 @@ func TestPlayTellsTheJudgeWhatWasCountedAndWhatWasNot(t *testing.T) {
 	oops := errors.New("the file is gone")
 	if err := e.count(counted{err: oops}); !errors.Is(err, oops) {
 		t.Errorf("counts that cannot be had: %v; want %v", err, oops)
+	}
+}
+
+// Only what may be bad luck is tried again: not what broke while it played, nor what ended a
+// process, which may be ours.
+func TestPlayThatDidNotStartIsTriedAgain(t *testing.T) {
+	dropped := status.Error(codes.Unknown, "raft proposal dropped")
+	for _, row := range []struct {
+		name string
+		p    *play
+		err  error
+		want bool
+	}{
+		{"an election while it starts", &play{st: &Stage{}}, fmt.Errorf("app ours: lease: %w", dropped), true},
+		{"a start that took too long", &play{st: &Stage{Cluster: &realetcd.Cluster{}}}, context.DeadlineExceeded, true},
+		{"an etcd that cannot be built", &play{}, errors.New("no such version"), false},
+		{"an election in a step", &play{st: &Stage{}, stepping: true}, dropped, false},
+		{"an application that crashed", &play{st: &Stage{}}, errors.Join(nil, fmt.Errorf("app ours: %w", app.ErrEnded)), false},
+		{"a member that crashed", &play{st: &Stage{}}, fmt.Errorf("waiting for m1: %w: %w", realetcd.ErrEnded, dropped), false},
+	} {
+		if got := row.p.unstarted(row.err); got != row.want {
+			t.Errorf("%s: tried again %v, want %v", row.name, got, row.want)
+		}
+	}
+	p := &play{}
+	if _, _, err := p.steps(t.Context()); err != nil || !p.stepping {
+		t.Errorf("after the steps (%v) it says that they had begun: %v", err, p.stepping)
 	}
 }
 

@@ -66,7 +66,8 @@ func Register() {
 // Run plays a scenario and judges it. What stops it from being played is in the report
 // (Broken, Skipped); an error means that ctx ended, and the report is of the segments that
 // were judged before: without a status there were none. One that is void by bad
-// luck (Verdict.Luck) is played again, three times at most altogether.
+// luck (Verdict.Luck), or did not start by bad luck, is played again, three times at
+// most altogether.
 func Run(ctx context.Context, sc Scenario, opts Options) (report.Scenario, error) {
 	if sc.Endless {
 		return runSegments(ctx, sc, opts, again(once))
@@ -74,7 +75,7 @@ func Run(ctx context.Context, sc Scenario, opts Options) (report.Scenario, error
 	return again(once)(ctx, sc, opts)
 }
 
-// once plays a scenario once. luck is that of the verdict.
+// once plays a scenario once. luck is that of the verdict, or of the start.
 func once(ctx context.Context, sc Scenario, opts Options) (r report.Scenario, luck bool, err error) {
 	sc = sc.with(opts)
 	if opts.Logger == nil {
@@ -108,7 +109,7 @@ func (p *play) outcome(r report.Scenario, ev *Evidence, err error) (_ report.Sce
 	if err != nil {
 		r.Status, r.Reason = report.Broken, err.Error()
 		r.Files = p.keep(nil)
-		return r, false
+		return r, p.unstarted(err)
 	}
 	v := ev.Judge()
 	r = ev.Report(v)
@@ -116,4 +117,14 @@ func (p *play) outcome(r report.Scenario, ev *Evidence, err error) (_ report.Sce
 		r.Files = p.keep(v.Illustration)
 	}
 	return r, v.Luck
+}
+
+// unstarted says of the error that ended a play that no step had begun and no process had
+// ended by itself. Then an election in a single call, or a machine that is slow when
+// everything starts at once, may be all there is to it: what never starts stays broken.
+func (p *play) unstarted(err error) bool {
+	if p.st == nil || p.stepping || errors.Is(err, app.ErrEnded) || errors.Is(err, realetcd.ErrEnded) {
+		return false
+	}
+	return p.st.Cluster == nil || len(p.st.Cluster.Crashed()) == 0
 }
