@@ -110,6 +110,9 @@ type History struct {
 	Applied map[string]int // how often each value of a load's Puts was applied
 }
 
+// markTimeout is more than an election takes.
+const markTimeout = 5 * time.Second
+
 // ReadHistory reads all that has happened so far, through any member that has
 // quorum.
 func ReadHistory(ctx context.Context, cli *clientv3.Client) (History, error) {
@@ -122,7 +125,7 @@ func ReadHistoryFrom(ctx context.Context, cli *clientv3.Client, revision int64) 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// A last write of our own marks the end: everything before it was delivered.
-	end, err := cli.Put(ctx, root+"end", "end")
+	end, err := markEnd(ctx, cli)
 	if err != nil {
 		return History{}, fmt.Errorf("workload: history: %w", err)
 	}
@@ -133,12 +136,29 @@ func ReadHistoryFrom(ctx context.Context, cli *clientv3.Client, revision int64) 
 		}
 		for _, ev := range resp.Events {
 			h.add(string(ev.Kv.Key), string(ev.Kv.Value), ev.Kv.ModRevision)
-			if ev.Kv.ModRevision >= end.Header.Revision {
+			if ev.Kv.ModRevision >= end {
 				return h, nil
 			}
 		}
 	}
 	return History{}, fmt.Errorf("workload: history ended early: %w", context.Cause(ctx))
+}
+
+// markEnd writes the last revision of a history, until ctx ends: clientv3 sends no Put
+// again, and a leader that hands over drops it. It may be written twice.
+func markEnd(ctx context.Context, cli *clientv3.Client) (revision int64, err error) {
+	const every = 100 * time.Millisecond
+	for {
+		put, cancel := context.WithTimeout(ctx, markTimeout)
+		resp, err := cli.Put(put, root+"end", "end")
+		cancel()
+		if err == nil {
+			return resp.Header.Revision, nil
+		}
+		if pause(ctx, every) != nil {
+			return 0, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
 }
 
 func (h *History) add(key, value string, revision int64) {
