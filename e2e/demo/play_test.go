@@ -11,25 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/quorumwise/quorumwise/e2e/cluster"
+	"github.com/quorumwise/quorumwise/e2e/leak"
 	"github.com/quorumwise/quorumwise/e2e/scenario"
 )
 
 // Members, shims, clients and the display leave nothing behind, however it ends.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(settled{m}) }
-
-// settled gives goroutines that are about to end the time for it, on a busy machine too.
-type settled struct{ *testing.M }
-
-// Run runs the tests.
-func (s settled) Run() int {
-	status := s.M.Run()
-	for end := time.Now().Add(10 * time.Second); goleak.Find() != nil && time.Now().Before(end); {
-	}
-	return status
-}
+func TestMain(m *testing.M) { leak.VerifyTestMain(m) }
 
 // uneventful is a scenario on one real member, as short as can be.
 func uneventful(do func(context.Context, *scenario.Stage) error) scenario.Scenario {

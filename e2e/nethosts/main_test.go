@@ -15,8 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/quorumwise/quorumwise/e2e/leak"
 	"github.com/quorumwise/quorumwise/e2e/nethosts"
 )
 
@@ -32,7 +31,7 @@ func TestMain(m *testing.M) {
 	if trial, ok := trials[os.Getenv(trialEnv)]; ok {
 		os.Exit(trial())
 	}
-	goleak.VerifyTestMain(m)
+	leak.VerifyTestMain(m)
 }
 
 // echoMain answers on the TCP address given, until it is ended.

@@ -284,7 +284,7 @@ func TestMemberThatCannotStartSaysWhyInTheError(t *testing.T) {
 	ctx := within(t, 20*time.Second)
 	lab := nethosts.ForTest(t, nethosts.Config{})
 	_, err := Start(ctx, Config{Lab: lab, Args: []string{"--no-such-flag"}})
-	if err == nil || !strings.Contains(err.Error(), "no-such-flag") || !strings.Contains(err.Error(), "etcd.log") {
+	if !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), "no-such-flag") || !strings.Contains(err.Error(), "etcd.log") {
 		t.Errorf("Start = %v; want etcd's own words, and where its log is", err)
 	}
 	if left := lab.Hosts(); len(left) > 0 {

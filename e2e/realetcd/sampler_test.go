@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/quorumwise/quorumwise/e2e/leak"
 	"github.com/quorumwise/quorumwise/e2e/nethosts"
 )
 
@@ -197,7 +198,7 @@ func TestSamplerIsCheapAndLeavesNothing(t *testing.T) {
 	if spent > limit(lasts) && !raceEnabled {
 		t.Errorf("five members for %v cost %v of processor time; want below %v", lasts, spent, limit(lasts))
 	}
-	goleak.VerifyNone(t, standing)
+	leak.VerifyNone(t, standing)
 }
 
 // limit is what a sampler of five members may cost: 3% of a core.

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/quorumwise/quorumwise/e2e/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.VerifyTestMain(m) }
 
 // soon bounds what should happen at once, on a busy machine; mute is how long a
 // test listens to be sure that nothing comes.
