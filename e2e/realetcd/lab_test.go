@@ -90,7 +90,7 @@ func write(ctx context.Context, t *testing.T, c *Cluster, key, value string, thr
 	t.Helper()
 	cli := must1(c.Client(through...))(t)
 	defer cli.Close()
-	must1(cli.Put(ctx, key, value))(t)
+	must(t, done(func() error { _, err := cli.Put(ctx, key, value); return err }, settles(ctx, c)))
 }
 
 func TestMembersGoAndComeBackWithEveryKindOfShim(t *testing.T) {
@@ -297,14 +297,24 @@ func TestInProcessMemberCountsMutationsAndRefusesCalls(t *testing.T) {
 	ctx := within(t, 30*time.Second)
 	c := started(ctx, t, Config{Shim: ShimInProcess})
 	m := c.Member("m1")
-	write(ctx, t, c, "k", "v1", m)
-	write(ctx, t, c, "k", "v1", c.Member("m2"))
-	cli := must1(c.Client(m))(t)
+	cli, other := must1(c.Client(m))(t), must1(c.Client(c.Member("m2")))(t)
 	defer cli.Close()
-	must1(cli.Txn(ctx).If(clientv3.Compare(clientv3.Version("none"), ">", 0)).Then(clientv3.OpPut("a", "t1"), clientv3.OpPut("b", "t1")).Commit())(t)
+	defer other.Close()
+	once := func(cli *clientv3.Client, value string) {
+		t.Helper()
+		must(t, delivered(func() error { _, err := cli.Put(ctx, "k", value); return err }, settles(ctx, c)))
+	}
+	once(cli, "v1")
+	once(other, "v1")
+	must(t, delivered(func() error {
+		_, err := cli.Txn(ctx).If(clientv3.Compare(clientv3.Version("none"), ">", 0)).Then(clientv3.OpPut("a", "t1"), clientv3.OpPut("b", "t1")).Commit()
+		return err
+	}, settles(ctx, c)))
 	must(t, m.Kill())
 	must(t, m.Start(ctx))
-	write(ctx, t, c, "k", "v2", m)
+	again := must1(c.Client(m))(t)
+	defer again.Close()
+	once(again, "v2")
 	counts := must1(c.Arrived())(t).Counts
 	for value, want := range map[string]int{"v1": 2, "t1": 1, "v2": 1} {
 		if counts[value] != want {

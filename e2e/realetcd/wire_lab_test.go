@@ -43,18 +43,30 @@ func TestMutationsAreCountedWhereTheyReachPlainMembers(t *testing.T) {
 	m1, m2, m3 := c.Member("m1"), c.Member("m2"), c.Member("m3")
 	host := must1(c.cfg.Lab.Host("client"))(t)
 	want := make(map[string]int)
+	again := func(cli *clientv3.Client, value string, more ...clientv3.Op) {
+		t.Helper()
+		ops := append([]clientv3.Op{clientv3.OpPut("k", value)}, more...)
+		must(t, delivered(func() (err error) {
+			if len(ops) == 1 {
+				_, err = cli.Do(ctx, ops[0])
+			} else {
+				_, err = cli.Txn(ctx).Then(ops...).Commit()
+			}
+			return err
+		}, settles(ctx, c)))
+		want[value]++
+	}
 	write := func(m *Member, cli *clientv3.Client, phase string) {
+		t.Helper()
 		for i := range 100 {
 			v := fmt.Sprint(phase, "-", m.name, "-", i)
 			if i%10 == 0 { // a transaction that writes it twice
-				must1(cli.Txn(ctx).Then(clientv3.OpPut("k", v), clientv3.OpPut("l", v)).Commit())(t)
+				again(cli, v, clientv3.OpPut("l", v))
 			} else {
-				must1(cli.Put(ctx, "k", v))(t)
+				again(cli, v)
 			}
-			want[v]++
 		}
 	}
-	again := func(cli *clientv3.Client, value string) { must1(cli.Put(ctx, "k", value))(t); want[value]++ }
 	on1, on2, on3 := clientOn(t, host, m1), clientOn(t, host, m2), clientOn(t, host, m3)
 	write(m1, on1, "begin")
 	write(m2, on2, "begin")
@@ -80,9 +92,7 @@ func TestMutationsAreCountedWhereTheyReachPlainMembers(t *testing.T) {
 	// Segments are lost, sent again and out of order, and messages take many of them.
 	lossy := must1(c.cfg.Lab.Lose(0.05, nethosts.Between(host, m2.Host())...))(t)
 	for i := range 20 {
-		v := fmt.Sprint("lossy-", i)
-		must1(on2.Txn(ctx).Then(clientv3.OpPut("k", v), clientv3.OpPut("ballast", strings.Repeat("x", 200<<10))).Commit())(t)
-		want[v]++
+		again(on2, fmt.Sprint("lossy-", i), clientv3.OpPut("ballast", strings.Repeat("x", 200<<10)))
 	}
 	must(t, lossy.Lift())
 
