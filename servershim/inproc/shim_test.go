@@ -13,7 +13,6 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -22,6 +21,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/quorumwise/quorumwise/e2e/leak"
 	"github.com/quorumwise/quorumwise/healthsvc"
 	"github.com/quorumwise/quorumwise/servershim"
 )
@@ -156,7 +156,7 @@ func watch(t testing.TB, conn *grpc.ClientConn, service string, want healthpb.He
 	}
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.VerifyTestMain(m) }
 
 func TestShimOnEtcdsOwnPort(t *testing.T) {
 	for _, scheme := range []string{"http", "https"} {

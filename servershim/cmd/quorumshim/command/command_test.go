@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/quorumwise/quorumwise/e2e/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.VerifyTestMain(m) }
 
 // run runs the command with args and returns what it wrote.
 func run(ctx context.Context, args ...string) (stdout string, err error) {
