@@ -20,11 +20,14 @@ type Sampler struct {
 	tracks []*track
 }
 
+// sampleEvery is how often members are asked by default.
+const sampleEvery = 100 * time.Millisecond
+
 // StartSampler asks every member every so often (default 100 ms), members that join
 // later too, and removed ones until they have stopped.
 func StartSampler(ctx context.Context, c *Cluster, every time.Duration) *Sampler {
 	if every <= 0 {
-		every = 100 * time.Millisecond
+		every = sampleEvery
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s := &Sampler{cancel: cancel}
