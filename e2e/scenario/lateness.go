@@ -45,6 +45,20 @@ func (ls lags) summary() Lateness {
 	return Lateness{Typical: late[len(late)/2], Worst: late[len(late)-1]}
 }
 
+// lagLeast is how late a waking must have been to count as a long lag.
+const lagLeast = 10 * time.Millisecond
+
+// long are the lags that were unusual, and by how much they were.
+func (ls lags) long() (some lags) {
+	usual := ls.summary().Typical
+	for _, l := range ls {
+		if l.late > lagLeast {
+			some = append(some, lag{l.woke, l.late - usual})
+		}
+	}
+	return some
+}
+
 // between is the time that the machine took away between two moments.
 func (ls lags) between(from, to time.Time) (taken time.Duration) {
 	for _, l := range ls {

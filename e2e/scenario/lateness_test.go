@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -14,6 +15,14 @@ func lateBy(pairs ...int) (ls lags) {
 	return ls
 }
 
+// always has the machine late by so much in every step between two moments.
+func always(from, to, late int) (ls lags) {
+	for n := from; n < to; n += 10 + late {
+		ls = append(ls, lateBy(n, late)...)
+	}
+	return ls
+}
+
 func TestLatenessIsTheMedianAndTheWorst(t *testing.T) {
 	if got := (lags)(nil).summary(); got != (Lateness{}) {
 		t.Errorf("of nothing: %+v, want zero", got)
@@ -21,6 +30,13 @@ func TestLatenessIsTheMedianAndTheWorst(t *testing.T) {
 	got := lateBy(10, 9, 20, 1, 30, 2, 40, 3, 50, 1).summary()
 	if want := (Lateness{Typical: 2 * time.Millisecond, Worst: 9 * time.Millisecond}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestOnlyWhatIsUnusualIsALongLag(t *testing.T) {
+	got := lateBy(10, 2, 20, 2, 30, 10, 40, 2, 200, 90, 300, 2).long()
+	if want := lateBy(200, 88); !slices.Equal(got, want) {
+		t.Errorf("long lags %v; want %v: what was more than 10 ms late, less the usual", got, want)
 	}
 }
 

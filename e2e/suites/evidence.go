@@ -39,7 +39,8 @@ type Evidence struct {
 	LeaseTTL  time.Duration     // of the applications; 0: the usual 5 s
 	Marks     []report.Mark
 	Lateness  report.Lateness
-	Stalls    []Stall // while the steps were played
+	Stalls    []Stall // from when the loads ran until the steps were played
+	lags      lags    // likewise
 }
 
 // MemberFacts is what a member was called.

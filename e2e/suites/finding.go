@@ -9,7 +9,8 @@ import (
 )
 
 // finding is something that was not in time, or that should not have happened when it did.
-// A machine that stood still may be the reason, if it did so when the finding began.
+// A machine that stood still may be the reason, if it did so when the finding began, or one
+// that was late again and again until then.
 type finding struct {
 	text  string
 	whens []when // none: no machine is the reason
@@ -41,12 +42,20 @@ func (fs findings) texts() []string {
 	return all
 }
 
-// near is how long after the machine stood still something may go wrong because of that.
+// near is how long after the machine stood still, or was late, something may go wrong because
+// of that.
 const near = time.Second
 
 // excused says that the machine may be the reason of all of a finding.
 func (e *Evidence) excused(f finding) bool {
-	return len(f.whens) > 0 && !slices.ContainsFunc(f.whens, func(w when) bool { return !e.stalled(w) })
+	return len(f.whens) > 0 && !slices.ContainsFunc(f.whens, func(w when) bool { return !e.stalled(w) && !e.delayed(w) })
+}
+
+// delayed says that something was late by no more than what the machine took, a little at a
+// time, from shortly before it began.
+func (e *Evidence) delayed(w when) bool {
+	late := w.seen.Sub(w.due)
+	return late > 0 && e.lags.taken(w.from.Add(-near), w.seen) >= late
 }
 
 // stalled says that the machine stood still shortly before something began, or before it

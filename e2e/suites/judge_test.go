@@ -49,6 +49,15 @@ func (e *Evidence) stall(from, to time.Duration) {
 	e.Stalls, e.Lateness.Worst = append(e.Stalls, Stall{at(from), at(to)}), to-from
 }
 
+// delay has one processor of the machine late by so much, three times before some moment.
+func (e *Evidence) delay(before, by time.Duration) {
+	var of []Stall
+	for d := before - 3*(by+10*time.Millisecond); len(of) < 3; d += by + 10*time.Millisecond {
+		of = append(of, Stall{at(d), at(d + by)})
+	}
+	e.lags, e.Lateness.Worst = append(e.lags, nil, of), by
+}
+
 // tooLate is a claim about time that does not hold at 5 s.
 func tooLate(*Evidence) (bad findings) {
 	bad.add([]when{happened(at(5 * time.Second))}, "it was too late")
@@ -267,6 +276,36 @@ func TestJudgeCatchesWhatIsPlanted(t *testing.T) {
 			e.stall(cutAt+200*time.Millisecond, cutAt+800*time.Millisecond)
 			e.leaves(cutAt + 900*time.Millisecond)
 		}, report.Void, "the machine was late by up to 600ms"},
+		{"the machine is late again and again before the cut and a budget is missed by as much", func(e *Evidence) {
+			e.delay(cutAt, 90*time.Millisecond)
+			e.leaves(cutAt + 1070*time.Millisecond)
+		}, report.Void, "the machine was late by up to 90ms"},
+		{"the machine is late again and again and a budget is missed by more", func(e *Evidence) {
+			e.delay(cutAt, 90*time.Millisecond)
+			e.leaves(cutAt + 1071*time.Millisecond)
+		}, report.Failed, "the last stream left m2 1.071s after cut"},
+		{"the machine was late again and again much earlier and a budget is missed", func(e *Evidence) {
+			e.delay(cutAt-time.Second, 90*time.Millisecond)
+			e.leaves(cutAt + 900*time.Millisecond)
+		}, report.Failed, "the last stream left m2 900ms after cut"},
+		{"the machine is late again and again afterwards and a budget is missed", func(e *Evidence) {
+			e.leaves(cutAt + 900*time.Millisecond)
+			e.delay(cutAt+1300*time.Millisecond, 90*time.Millisecond)
+		}, report.Failed, "the last stream left m2 900ms after cut"},
+		{"two processors are late in turn and a budget is missed by what both took", func(e *Evidence) {
+			e.delay(cutAt, 40*time.Millisecond)
+			e.delay(cutAt+400*time.Millisecond, 40*time.Millisecond)
+			e.leaves(cutAt + 1000*time.Millisecond)
+		}, report.Failed, "the last stream left m2 1s after cut"},
+		{"the machine is late again and again and a stream is moved off a good member", func(e *Evidence) {
+			e.delay(9*time.Second, 90*time.Millisecond)
+			e.Ours.Moves = append(e.Ours.Moves, app.Move{At: at(9 * time.Second), Class: "watch", Endpoint: address("m3"), Reason: "no-quorum"})
+		}, report.Failed, "false move: a watch left m3"},
+		{"the machine is late again and again and an event is lost", func(e *Evidence) {
+			e.delay(3*time.Second, 90*time.Millisecond)
+			w := &e.Ours.Load.Watches[0]
+			w.Events = append(w.Events[:100:100], w.Events[101:]...)
+		}, report.Failed, "never delivered revision"},
 		{"the machine stood still much earlier and a budget is missed", func(e *Evidence) {
 			e.stall(loadBegins, loadBegins+600*time.Millisecond)
 			e.leaves(cutAt + 900*time.Millisecond)
@@ -420,6 +459,11 @@ func TestJudgeCallsBadLuckWhatNeitherClientCanHelp(t *testing.T) {
 			e.stall(4*time.Second, 5*time.Second)
 			e.Scenario.Timing = tooLate
 		}, report.Void, true},
+		{"a budget is missed on a machine that is late again and again", func(e *Evidence) {
+			e.delay(cutAt, 90*time.Millisecond)
+			e.leaves(cutAt + 900*time.Millisecond)
+		}, report.Void, true},
+		{"the control suffers nothing on a machine that is late again and again", func(e *Evidence) { idle(e); e.delay(cutAt, 90*time.Millisecond) }, report.Void, false},
 		{"a claim about time fails", func(e *Evidence) { e.Scenario.Timing = tooLate }, report.Failed, false},
 		{"another claim fails on a late machine", func(e *Evidence) {
 			e.stall(4*time.Second, 5*time.Second)

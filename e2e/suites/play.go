@@ -78,10 +78,12 @@ func (p *play) play(ctx context.Context) (*Evidence, error) {
 		return nil, err
 	}
 	p.tell("load runs")
-	if err := sleep(ctx, steady); err != nil {
-		return nil, err
-	}
-	late, stalls, err := p.steps(ctx)
+	late, err := p.measured(ctx, func() error {
+		if err := sleep(ctx, steady); err != nil {
+			return err
+		}
+		return p.steps(ctx)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +92,7 @@ func (p *play) play(ctx context.Context) (*Evidence, error) {
 	if err != nil {
 		return nil, err
 	}
-	ev.Lateness, ev.Stalls = late, stalls
+	ev.Lateness, ev.Stalls, ev.lags = late.Lateness, late.stalls, late.lags
 	p.tell("judge")
 	return ev, nil
 }
@@ -306,27 +308,35 @@ func (p *play) cache() string {
 	return filepath.Join(dir, "quorumwise")
 }
 
-// steps plays them.
-func (p *play) steps(ctx context.Context) (late report.Lateness, stalls []Stall, err error) {
-	p.stepping = true
+// measured does something while the machine's lateness is measured: also before the first
+// fault, for it makes shims more patient.
+func (p *play) measured(ctx context.Context, do func() error) (late lateness, err error) {
 	var measuring sync.WaitGroup
 	measure, stop := context.WithCancel(ctx)
-	measuring.Go(func() { late, stalls = measureLateness(measure) })
-	defer func() { stop(); measuring.Wait() }()
+	measuring.Go(func() { late = measureLateness(measure) })
+	err = do()
+	stop()
+	measuring.Wait()
+	return late, err
+}
+
+// steps plays them.
+func (p *play) steps(ctx context.Context) error {
+	p.stepping = true
 	for _, step := range p.sc.Steps {
 		p.tell(step.Text)
 		p.mark(step, time.Now())
 		if step.Do != nil {
 			if err := step.Do(ctx, p.st); err != nil {
-				return late, stalls, fmt.Errorf("step %q: %w", step.Text, err)
+				return fmt.Errorf("step %q: %w", step.Text, err)
 			}
 		}
 		p.st.meet()
 		if err := sleep(ctx, step.Wait); err != nil {
-			return late, stalls, err
+			return err
 		}
 	}
-	return late, stalls, nil
+	return nil
 }
 
 // mark files the moments that figures count from, and those that the reader should see.

@@ -63,7 +63,7 @@ func TestPlayThatDidNotStartIsTriedAgain(t *testing.T) {
 		}
 	}
 	p := &play{}
-	if _, _, err := p.steps(t.Context()); err != nil || !p.stepping {
+	if err := p.steps(t.Context()); err != nil || !p.stepping {
 		t.Errorf("after the steps (%v) it says that they had begun: %v", err, p.stepping)
 	}
 }
