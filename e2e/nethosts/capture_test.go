@@ -3,10 +3,12 @@
 package nethosts
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -49,6 +51,73 @@ func (s *seen) payload() int {
 	return sum
 }
 
+// distinct is the payload without what a connection carried twice: TCP sends again what it has
+// no word of in time.
+func (s *seen) distinct() (sum int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := make(map[netip.AddrPort]uint32)
+	parts := make(map[netip.AddrPort][][2]int32) // from, to; counted from the first, for numbers wrap
+	for _, seg := range s.segs {
+		if len(seg.Payload) == 0 {
+			continue
+		}
+		if _, known := first[seg.From]; !known {
+			first[seg.From] = seg.Seq
+		}
+		begin := int32(seg.Seq - first[seg.From])
+		parts[seg.From] = append(parts[seg.From], [2]int32{begin, begin + int32(len(seg.Payload))})
+	}
+	for _, of := range parts {
+		slices.SortFunc(of, func(a, b [2]int32) int { return cmp.Compare(a[0], b[0]) })
+		end := of[0][0]
+		for _, p := range of {
+			sum += int(max(0, p[1]-max(end, p[0])))
+			end = max(end, p[1])
+		}
+	}
+	return sum
+}
+
+func TestDistinctPayloadLacksOnlyWhatCameTwice(t *testing.T) {
+	a, b := netip.MustParseAddrPort("10.0.0.1:1"), netip.MustParseAddrPort("10.0.0.1:2")
+	segment := func(from netip.AddrPort, seq uint32, bytes int) Segment {
+		return Segment{From: from, Seq: seq, Payload: make([]byte, bytes)}
+	}
+	for _, row := range []struct {
+		name string
+		segs []Segment
+		want int
+	}{
+		{"nothing", []Segment{{From: a, SYN: true}}, 0},
+		{"in order", []Segment{segment(a, 100, 10), segment(a, 110, 10)}, 20},
+		{"sent again", []Segment{segment(a, 100, 10), segment(a, 110, 10), segment(a, 110, 10)}, 20},
+		{"in part", []Segment{segment(a, 100, 10), segment(a, 105, 10), segment(a, 102, 3)}, 15},
+		{"out of order", []Segment{segment(a, 110, 10), segment(a, 100, 10)}, 20},
+		{"with a gap", []Segment{segment(a, 100, 10), segment(a, 120, 10)}, 20},
+		{"where numbers wrap", []Segment{segment(a, 1<<32-5, 10), segment(a, 5, 10), segment(a, 1<<32-5, 10)}, 20},
+		{"of two connections", []Segment{segment(a, 100, 10), segment(b, 100, 10)}, 20},
+	} {
+		if got := (&seen{segs: row.segs}).distinct(); got != row.want {
+			t.Errorf("%s: %d bytes; want %d", row.name, got, row.want)
+		}
+	}
+}
+
+// sentAgain is how many bytes of a connection this side has sent more than once.
+func sentAgain(t *testing.T, conn net.Conn) (bytes int) {
+	t.Helper()
+	raw, err := conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var info *unix.TCPInfo
+	if e := raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); e != nil || err != nil {
+		t.Fatal(e, err)
+	}
+	return int(info.Bytes_retrans)
+}
+
 func capture(t *testing.T, h *Host) (*Capture, *seen) {
 	t.Helper()
 	s := new(seen)
@@ -77,11 +146,15 @@ func TestCaptureTakesWhatReachesThePortAndNothingElse(t *testing.T) {
 	const bulk = 3 << 20
 	go func() { fmt.Fprint(conn, strings.Repeat("x", bulk)) }()
 	awaitBack(t, conn, bulk)
+	again := sentAgain(t, conn)
 	conn.Close()
 	c.Sync()
 	mine := func(seg Segment) bool { return seg.From.Addr() == client.Addr() }
-	if n := got.payload(); n != bulk {
+	if n := got.distinct(); n != bulk {
 		t.Errorf("%d bytes were taken; want the %d that were sent, and none of the answer", n, bulk)
+	}
+	if twice := got.payload() - got.distinct(); twice > again {
+		t.Errorf("%d bytes were taken twice; want no more than the %d that were sent again", twice, again)
 	}
 	if n := got.count(func(s Segment) bool { return mine(s) && s.SYN }); n != 1 {
 		t.Errorf("%d openings were taken from the client; want 1", n)

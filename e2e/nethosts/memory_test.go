@@ -97,12 +97,22 @@ func number(t *testing.T, h *Host, program string, args ...string) int64 {
 	return n
 }
 
+// cachedMost is how much of a file of 48 MiB stays in the page cache, at best: the kernel of a
+// machine that is short of memory takes some back, from any host and at any time.
+func cachedMost(t *testing.T, h *Host, file string) (most int64) {
+	t.Helper()
+	for n := 0; n < 3 && most < 48<<20; n++ {
+		most = max(most, number(t, h, "reader", file))
+	}
+	return most
+}
+
 func TestSqueezedHostLosesItsPageCacheAndIsNotKilled(t *testing.T) {
 	_, h := oneHost(t)
 	d, err := h.Disk(128 << 20)
 	skipUnavailable(t, err)
 	file := filepath.Join(d.Path(), "file")
-	if free := number(t, h, "reader", file); free != 48<<20 {
+	if free := cachedMost(t, h, file); free != 48<<20 {
 		t.Errorf("without a limit %d bytes of 48 MiB are cached, want all", free)
 	}
 	limit, err := h.LimitMemory(32 << 20)
@@ -116,7 +126,7 @@ func TestSqueezedHostLosesItsPageCacheAndIsNotKilled(t *testing.T) {
 	if err := limit.Lift(); err != nil {
 		t.Fatal(err)
 	}
-	if free := number(t, h, "reader", file); free != 48<<20 {
+	if free := cachedMost(t, h, file); free != 48<<20 {
 		t.Errorf("after the limit %d bytes of 48 MiB are cached, want all", free)
 	}
 	if _, err := h.LimitMemory(32); err == nil || !strings.Contains(err.Error(), "32") {
