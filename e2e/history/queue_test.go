@@ -312,6 +312,24 @@ func TestCheckLocksCatchesPlantedViolations(t *testing.T) {
 		{"an Unlock that did nothing", func(s []Section, t *Truth) { drop(t, 8) }, `mutex lock: Unlock of a (fence 15) was acknowledged, and its key "lock/a" still stands`},
 		{"a free mutex taken late", func(s []Section, _ *Truth) { s[2].Entered, s[2].Left = 300*ms, 310*ms },
 			`mutex lock: a (fence 15) entered at 300ms, 260ms after the place was free for it at 40ms; want at most 200ms`},
+		{"a free mutex taken late by a pause", func(s []Section, t *Truth) {
+			s[2].Entered, s[2].Left = 300*ms, 310*ms
+			t.Pauses = []Pause{{10 * ms, 70 * ms}, {100 * ms, 120 * ms}, {110 * ms, 130 * ms}}
+		}, ""},
+		{"a free mutex taken late by more than pauses, which overlap", func(s []Section, t *Truth) {
+			s[2].Entered, s[2].Left = 300*ms, 310*ms
+			t.Pauses = []Pause{{10 * ms, 70 * ms}, {100 * ms, 120 * ms}, {105 * ms, 115 * ms}, {110 * ms, 129 * ms}}
+		},
+			`mutex lock: a (fence 15) entered at 300ms, 260ms after the place was free for it at 40ms; want at most 259ms`},
+		{"a free mutex taken late, with pauses before and after", func(s []Section, t *Truth) {
+			s[2].Entered, s[2].Left = 300*ms, 310*ms
+			t.Pauses = []Pause{{0, 40 * ms}, {300 * ms, 400 * ms}}
+		},
+			`mutex lock: a (fence 15) entered at 300ms, 260ms after the place was free for it at 40ms; want at most 200ms`},
+		{"two inside by the clock, at a pause", func(s []Section, t *Truth) {
+			s[1].Entered = 19 * ms
+			t.Pauses = []Pause{{0, 400 * ms}}
+		}, `mutex lock: b (fence 11) entered at 19ms, while a (fence 10) held it from 2ms to 20ms and its session lived on`},
 		{"a free mutex taken late, freed nobody knows when", func(s []Section, _ *Truth) { s[2].Entered, s[2].Left, s[1].Unlocked = 300*ms, 310*ms, Unknown }, ""},
 		{"a free mutex taken late, freed by a time that somebody noted", func(s []Section, t *Truth) {
 			s[2].Entered, s[2].Left, s[1].Unlocked = 300*ms, 310*ms, Unknown
@@ -375,6 +393,12 @@ func TestCheckElectionsCatchesPlantedViolations(t *testing.T) {
 		{"a fence of two", func(r []Reign, _ *Truth) { r[2] = r[1]; r[2].Leader = "c" }, `election lock: b and c was elected with the same fence 11`},
 		{"handed over late", func(r []Reign, _ *Truth) { r[2].Elected, r[2].Resigned = 300*ms, 310*ms },
 			`election lock: a (fence 15) was elected at 300ms, 260ms after the place was free for it at 40ms; want at most 200ms`},
+		{"handed over late by a pause", func(r []Reign, t *Truth) {
+			r[2].Elected, r[2].Resigned, t.Pauses = 300*ms, 310*ms, []Pause{{40 * ms, 100 * ms}}
+		}, ""},
+		{"handed over late by more than a pause", func(r []Reign, t *Truth) {
+			r[2].Elected, r[2].Resigned, t.Pauses = 300*ms, 310*ms, []Pause{{40 * ms, 99 * ms}}
+		}, `260ms after the place was free for it at 40ms; want at most 259ms`},
 		{"handed over late after a loss", func(r []Reign, _ *Truth) {
 			r[2].Elected, r[2].Resigned, r[1].Lost, r[1].LostAt, r[1].Resigned = 300*ms, 310*ms, true, 45*ms, 0
 		},

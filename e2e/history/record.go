@@ -65,7 +65,12 @@ type Truth struct {
 	Compacted int64
 	// Moments say by when some revisions were there, in order. None: nobody noted it.
 	Moments []Moment
+	// Pauses are when the machine stood still, by their begin. They may overlap.
+	Pauses []Pause
 }
+
+// Pause is a time in which nobody could do anything.
+type Pause struct{ From, To time.Duration } // from the start of the run
 
 // Moment is when somebody who is not part of what is judged saw a revision.
 type Moment struct {

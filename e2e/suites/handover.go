@@ -3,6 +3,8 @@
 package suites
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/quorumwise/quorumwise/e2e/app"
@@ -21,6 +23,15 @@ func moments(reference []workload.Event, zero time.Time) []history.Moment {
 
 // handOver is how long a mutex or an election may stand with somebody who wants it.
 func (e *Evidence) handOver() time.Duration { return idleMost + e.leaseTTL() + e.still() }
+
+// pauses are when the machine stood still, counted from zero.
+func (e *Evidence) pauses(zero time.Time) (all []history.Pause) {
+	for _, s := range e.Stalls {
+		all = append(all, history.Pause{From: s.From.Sub(zero), To: s.To.Sub(zero)})
+	}
+	slices.SortFunc(all, func(a, b history.Pause) int { return cmp.Compare(a.From, b.From) })
+	return all
+}
 
 // lastHealed is when the last fault was taken back; zero where there was none or one
 // still lasts.

@@ -55,6 +55,35 @@ func TestJudgeAsksWhetherMutexesGoOn(t *testing.T) {
 	}
 }
 
+// Only what stood still while it was free counts for a mutex.
+func TestMutexMayStandForAsLongAsTheMachineDid(t *testing.T) {
+	const asked = 4 * time.Second
+	for _, row := range []struct {
+		name     string
+		from, to time.Duration // of the stall, on both processors
+		late     time.Duration // how long it stood beyond the bound
+		fails    bool
+	}{
+		{"never", 0, 0, time.Millisecond, true},
+		{"in time", asked + 100*time.Millisecond, asked + 700*time.Millisecond, 600 * time.Millisecond, false},
+		{"too short", asked + 100*time.Millisecond, asked + 700*time.Millisecond, 601 * time.Millisecond, true},
+		{"before", asked - 700*time.Millisecond, asked, 500 * time.Millisecond, true},
+	} {
+		e := sound()
+		if row.to > 0 {
+			e.stall(row.from, row.to)
+			e.stall(row.from, row.to)
+		}
+		entered := asked + e.handOver() + row.late
+		e.Truth.Changes = append(e.Truth.Changes, history.Change{Revision: 100, Key: "m/1", Create: 100, Version: 1})
+		e.Ours.Sections = []history.Section{{Mutex: "m", Holder: "a", Key: "m/1", Fence: 100, Asked: asked, Entered: entered, Left: entered + time.Second}}
+		bad := strings.Join(e.consistent("ours", e.Ours).violations, "\n")
+		if row.fails != strings.Contains(bad, "after the place was free for it") {
+			t.Errorf("%s: %q; want that it was free for too long: %v", row.name, bad, row.fails)
+		}
+	}
+}
+
 func TestMomentsAreThoseOfTheReference(t *testing.T) {
 	e := sound()
 	got := moments(e.Reference[:2], zero)
