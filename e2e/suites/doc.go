@@ -42,8 +42,9 @@
 // show: a shim that says nothing, another term, calls that wait; see Scenario.Shown) or Harmless
 // (then somebody, whoever it is, has to notice something of the fault).
 // Void is also a scenario in which only time is in doubt, because the machine stood still just
-// before, or was late again and again until then by as much. What is void by such bad luck, or did not start, is played again, three times at
-// most; what ours did wrong is a violation the first time, and so is what was late at another moment.
+// before, or was late again and again until then by as much. What is void by such bad luck, or did
+// not start, is played again, three times at most; what ours did wrong is a violation the first
+// time, and so is what was late at another moment.
 //
 // How long a user of ours may wait: as long as no member serves that is well, until a member that
 // is bad, or alone is slow, must be left, and a second besides. Where all members are slow there is
