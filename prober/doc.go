@@ -24,7 +24,8 @@
 // quorum is at least Config.Hold younger than the newest that a shim without quorum tells of;
 // and without a shim it takes half as long at most. Where the leader has just changed, a
 // member is waited for until the reads that were lost with the old one have been sent again:
-// 800 ms from its newest proof.
+// 800 ms from its newest proof, or from the begin of the one of ours that failed. (Without
+// shims changes of leader are seen by the second, and some too late for that.)
 //
 // Where a shim is followed its word decides, together with a check that the path
 // to etcd's own port answers. Where there is none, etcd is asked directly whether

@@ -17,8 +17,8 @@ type judge struct {
 	leader    membership.ID
 	leading   time.Time // when it was first named
 	leadTerm  uint64
-	goodTerm  uint64    // the term of those that are good
-	elected   time.Time // when another was seen
+	told      uint64    // the term that members tell
+	elected   time.Time // when another was told
 }
 
 // standing is what a judge remembers of one endpoint.
@@ -432,21 +432,25 @@ func (j *judge) hold(st *standing, c *condition, rest []sight) time.Duration {
 	}
 }
 
-// elections notes when the term changed that the members are at which are good.
+// elections notes when the term changed that the members are at: one that two of them tell,
+// for one may be wrong.
 func (j *judge) elections(sights []sight, now time.Time) {
-	var term uint64
+	var first, term uint64 // the highest, the highest but one
 	for _, s := range sights {
-		if s.c.state == stateGood {
-			term = max(term, s.c.term)
+		if !j.foreign(s) {
+			first, term = max(first, s.c.term), max(term, min(first, s.c.term))
 		}
 	}
-	if term == 0 || term == j.goodTerm {
+	if len(sights) < 3 {
+		term = first
+	}
+	if term == 0 || term == j.told {
 		return
 	}
-	if j.goodTerm != 0 {
+	if j.told != 0 {
 		j.elected = now
 	}
-	j.goodTerm = term
+	j.told = term
 }
 
 // reread is until when a member may be without a proof for no other reason than that its

@@ -161,26 +161,49 @@ func TestJudgeWaitsOutAReadThatAChangeOfLeaderLost(t *testing.T) {
 		change time.Duration // of the leader, after the newest proof of a; 0: none
 		own    bool          // no shim: a proof of ours failed
 		reason string        // of the shim; "": no-quorum
-		stays  time.Duration // how long after the proof it must not be given up
+
+		liar    func(time.Duration) uint64 // the term that a fourth tells; nil: there is none
+		foreign bool                       // the fourth is of another cluster, and so is nobody's to ask
+		stays   time.Duration              // how long after the proof it must not be given up
 	}{
 		{name: "the leader stays", stays: 540 * ms},
 		{name: "the leader changes", change: 100 * ms, stays: 790 * ms},
 		{name: "another member knew before", change: -200 * ms, stays: 790 * ms},
 		{name: "the leader changed long before", change: -400 * ms, stays: 540 * ms},
 		{name: "one that drains", reason: string(healthsvc.ReasonDraining), change: 100 * ms, stays: 540 * ms},
+		{name: "and one tells a term of its own", liar: func(time.Duration) uint64 { return 1 << 60 }, change: 100 * ms, stays: 790 * ms},
+		{name: "one of another cluster", foreign: true, liar: func(time.Duration) uint64 { return 900 }, change: 100 * ms, stays: 790 * ms},
+		{name: "only one tells of new leaders", liar: func(d time.Duration) uint64 { return 21 + uint64(d/(100*ms)) }, stays: 540 * ms},
 		{name: "without a shim", change: 100 * ms, own: true, stays: 790 * ms},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := newCourt(t, "a", "b", "c")
+			names, fourth := []string{"a", "b", "c"}, ""
+			if tc.liar != nil {
+				names, fourth = append(names, "d"), " d:healthy"
+			}
+			if tc.foreign {
+				fourth = " d:parked"
+			}
+			c := newCourt(t, names...)
 			term := func(n uint64) func(*condition) {
-				return func(o *condition) { isGood(o); o.term = n }
+				return func(o *condition) { isGood(o); o.term, o.itself = n, 7 }
+			}
+			lie := func() {
+				if tc.liar != nil && c.now.Sub(c.start)%(100*ms) == 0 {
+					c.set("d", func(o *condition) {
+						term(tc.liar(c.now.Sub(c.start)))(o)
+						if tc.foreign {
+							o.itself = 8
+						}
+					})
+				}
 			}
 			c.set("all", term(20))
-			c.run(time.Second)
-			proof := c.now.Add(500 * ms)
+			proof := c.start.Add(1500 * ms)
 			elected := proof.Add(tc.change)
 			step := func(until time.Time) {
 				for c.now.Before(until) {
+					lie()
 					if tc.change != 0 && c.now.Equal(elected) {
 						c.set("b", term(21))
 						c.set("c", term(21))
@@ -188,6 +211,7 @@ func TestJudgeWaitsOutAReadThatAChangeOfLeaderLost(t *testing.T) {
 					if c.now.Equal(proof.Add(250 * ms)) {
 						c.set("a", func(o *condition) {
 							isBad(kindQuorum)(o)
+							o.itself = 7
 							o.reason, o.term, o.proven, o.proof = string(healthsvc.ReasonNoQuorum), 20, proof, time.Time{}
 							if tc.reason != "" {
 								o.reason = tc.reason
@@ -201,9 +225,9 @@ func TestJudgeWaitsOutAReadThatAChangeOfLeaderLost(t *testing.T) {
 				}
 			}
 			step(proof.Add(tc.stays))
-			c.want("a:suspect b:healthy c:healthy", "its read may only have been lost")
+			c.want("a:suspect b:healthy c:healthy"+fourth, "its read may only have been lost")
 			step(proof.Add(tc.stays + 30*ms))
-			c.want("a:unhealthy b:healthy c:healthy", "it would have been read again by now")
+			c.want("a:unhealthy b:healthy c:healthy"+fourth, "it would have been read again by now")
 		})
 	}
 }
