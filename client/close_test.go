@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,8 +21,9 @@ import (
 	"github.com/quorumwise/quorumwise/e2e/fakeetcd"
 )
 
-// fillConnection freezes a member and sends it more than its connection holds.
-func fillConnection(t *testing.T, cli *clientv3.Client, m *fakeetcd.Member) {
+// fillConnection freezes a member and sends it more than its connection holds. The calls are
+// open until the function that it returns has ended them.
+func fillConnection(t *testing.T, cli *clientv3.Client, m *fakeetcd.Member) (end func()) {
 	t.Helper()
 	m.Freeze()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -27,8 +31,10 @@ func fillConnection(t *testing.T, cli *clientv3.Client, m *fakeetcd.Member) {
 		go func() { _, _ = cli.Put(ctx, "k", strings.Repeat("x", 200)) }()
 	}
 	time.Sleep(100 * time.Millisecond)
-	cancel()
-	time.Sleep(10 * time.Millisecond)
+	return func() {
+		cancel()
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 // gRPC waits 5 s for its farewell to go out, which it never does where the send buffer is
@@ -58,11 +64,73 @@ func TestCloseTakesNoLongerWhereAMemberReadsNothing(t *testing.T) {
 				tt.set(&cfg, ca)
 				cli := newClientOf(t, cfg, options{})
 				settle(t, cli)
-				fillConnection(t, cli.Client, c.Member(1))
+				fillConnection(t, cli.Client, c.Member(1))()
 				closeInTime(t, cli)
 			})
 		})
 	}
+}
+
+// gRPC says farewell to a removed endpoint before it does anything else for the client.
+func TestEndpointThatReadsNothingIsRemovedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := fakeetcd.New(3, fakeetcd.Options{})
+		defer c.Close()
+		cli := newClient(t, c, options{})
+		settle(t, cli)
+		fillConnection(t, cli.Client, c.Member(1))()
+		removed := make(chan time.Duration, 1)
+		go func() {
+			began := time.Now()
+			cli.SetEndpoints(c.Endpoints()[0], c.Endpoints()[2])
+			removed <- time.Since(began)
+		}()
+		time.Sleep(50 * time.Millisecond)
+		closeInTime(t, cli)
+		if took := <-removed; took > time.Second {
+			t.Errorf("SetEndpoints took %v, want at most 1s", took)
+		}
+	})
+}
+
+// counted is a connection that says when it is closed.
+type counted struct {
+	net.Conn
+	once sync.Once
+	open *atomic.Int32
+}
+
+func (c *counted) Close() error {
+	c.once.Do(func() { c.open.Add(-1) })
+	return c.Conn.Close()
+}
+
+// What it could not send keeps such a connection for good, though its calls have ended.
+func TestConnectionOfARemovedEndpointThatReadsNothingEndsWithTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := fakeetcd.New(3, fakeetcd.Options{})
+		defer c.Close()
+		var open atomic.Int32
+		cfg := c.ClientConfig()
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			raw, err := c.Dial(ctx, address)
+			if err != nil {
+				return nil, err
+			}
+			open.Add(1)
+			return &counted{Conn: raw, open: &open}, nil
+		}))
+		cli := newClientOf(t, cfg, options{})
+		settle(t, cli)
+		end := fillConnection(t, cli.Client, c.Member(1))
+		cli.SetEndpoints(c.Endpoints()[0], c.Endpoints()[2])
+		end()
+		closeInTime(t, cli)
+		time.Sleep(time.Second)
+		if n := open.Load(); n != 0 {
+			t.Errorf("%d connections are open 1s after Close, want none", n)
+		}
+	})
 }
 
 // Attach is for those who close the official client themselves.
@@ -84,7 +152,7 @@ func TestCloseOfTheOfficialClientTakesNoLongerWhereAMemberReadsNothing(t *testin
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)
-		fillConnection(t, cli, c.Member(1))
+		fillConnection(t, cli, c.Member(1))()
 		began := time.Now()
 		cli.Close()
 		if took := time.Since(began); took > time.Second {

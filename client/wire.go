@@ -3,7 +3,9 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +21,10 @@ import (
 // farewell is how long a connection has to say that it closes. gRPC alone waits 5 s for that,
 // which is in vain where the member reads nothing and the send buffer is full.
 const farewell = 500 * time.Millisecond
+
+// partings is how many connections without a subconn are kept to be cut, the newest; an older
+// one has most likely ended by itself.
+const partings = 16
 
 // policyName is the policy in the service config: that of package picker, whose connections
 // are cut when they take too long to close. Only a policy sees all connections of its
@@ -49,7 +55,17 @@ type wired struct {
 	wires *wires
 }
 
-// Close implements balancer.Balancer.
+// UpdateClientConnState implements balancer.Balancer. gRPC closes a connection of an endpoint
+// that left in here when it has no call, and can do nothing else for the ClientConn meanwhile,
+// not even close it.
+func (b wired) UpdateClientConnState(state balancer.ClientConnState) error {
+	gone := b.wires.without(state.ResolverState.Endpoints)
+	late := time.AfterFunc(farewell, func() { b.wires.cutSeats(gone) })
+	defer late.Stop()
+	return b.Balancer.UpdateClientConnState(state)
+}
+
+// Close implements balancer.Balancer. The ClientConn is closed or goes idle: no call goes on.
 func (b wired) Close() {
 	time.AfterFunc(farewell, b.wires.cut)
 	b.Balancer.Close()
@@ -65,7 +81,7 @@ type wiring struct {
 // NewSubConn implements balancer.ClientConn.
 func (c wiring) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
 	if listener := opts.StateListener; listener != nil && c.creds != nil {
-		s := &seat{c.wires}
+		s := &seat{wires: c.wires, addresses: addresses}
 		//lint:ignore SA1019 what is to replace it hands data to credentials of ours; these are anybody's
 		opts.CredsBundle = bundle{wire{c.creds, s}}
 		opts.StateListener = func(state balancer.SubConnState) {
@@ -105,25 +121,35 @@ func (w wire) Clone() credentials.TransportCredentials {
 	return wire{w.TransportCredentials.Clone(), w.seat}
 }
 
-// wires are the connections of one ClientConn, the newest of each subconn. Older ones may
-// still have calls to end; nobody waits for those.
+// wires are the connections of one ClientConn.
 type wires struct {
-	mu   sync.Mutex
-	open map[*seat]net.Conn
-	over bool // they were cut
+	mu     sync.Mutex
+	open   map[*seat]net.Conn // the newest of each subconn
+	parted []net.Conn         // without a subconn, oldest first; they may have calls to end
+	over   bool               // they were cut
 }
 
 // seat is a subconn's place among the wires; credentials and their clones share it.
-type seat struct{ wires *wires }
+type seat struct {
+	wires     *wires
+	addresses []resolver.Address
+	left      bool // guarded by wires.mu
+}
 
 // take gives the seat to a connection, in place of the one before.
 func (s *seat) take(raw net.Conn) {
-	s.wires.mu.Lock()
-	over := s.wires.over
-	if !over {
-		s.wires.open[s] = raw
+	w := s.wires
+	w.mu.Lock()
+	over := w.over
+	switch {
+	case over:
+	case s.left: // while it was being made
+		w.part(raw)
+	default:
+		w.part(w.open[s])
+		w.open[s] = raw
 	}
-	s.wires.mu.Unlock()
+	w.mu.Unlock()
 	if over {
 		raw.Close()
 	}
@@ -133,16 +159,65 @@ func (s *seat) take(raw net.Conn) {
 func (s *seat) leave() {
 	s.wires.mu.Lock()
 	defer s.wires.mu.Unlock()
+	s.left = true
+	s.wires.part(s.wires.open[s])
 	delete(s.wires.open, s)
+}
+
+// part keeps a connection that has lost its seat, nil for none; mu is held.
+func (w *wires) part(raw net.Conn) {
+	if raw == nil {
+		return
+	}
+	if len(w.parted) == partings {
+		w.parted = slices.Delete(w.parted, 0, 1)
+	}
+	w.parted = append(w.parted, raw)
+}
+
+// without returns the seats whose subconn is for none of the endpoints.
+func (w *wires) without(endpoints []resolver.Endpoint) (gone []*seat) {
+	stay := make(map[string]bool)
+	for _, e := range endpoints {
+		for _, a := range e.Addresses {
+			stay[a.Addr] = true
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for s := range w.open {
+		if !slices.ContainsFunc(s.addresses, func(a resolver.Address) bool { return stay[a.Addr] }) {
+			gone = append(gone, s)
+		}
+	}
+	return gone
+}
+
+// cutSeats closes the connections of some seats.
+func (w *wires) cutSeats(seats []*seat) {
+	w.mu.Lock()
+	var cut []net.Conn
+	for _, s := range seats {
+		if raw, ok := w.open[s]; ok {
+			cut = append(cut, raw)
+			delete(w.open, s)
+		}
+	}
+	w.mu.Unlock()
+	closeAll(cut)
 }
 
 // cut closes the connections, and any that is still being made.
 func (w *wires) cut() {
 	w.mu.Lock()
-	open := w.open
-	w.open, w.over = nil, true
+	cut := append(slices.Collect(maps.Values(w.open)), w.parted...)
+	w.open, w.parted, w.over = nil, nil, true
 	w.mu.Unlock()
-	for _, raw := range open {
+	closeAll(cut)
+}
+
+func closeAll(connections []net.Conn) {
+	for _, raw := range connections {
 		raw.Close()
 	}
 }
