@@ -60,10 +60,10 @@ func (o Outcome) Luck() bool {
 
 // Unlucky says why what came of a play ([Run]) is bad luck: played again it may tell. A
 // start fails because of an election in a single call, or a machine that is slow while
-// everything starts at once.
+// everything starts at once; not where the official client starts all the same.
 func Unlucky(out Outcome, err error) (why string, is bool) {
 	if errors.Is(err, ErrNotStarted) {
-		return err.Error(), true
+		return err.Error(), !errors.Is(err, workload.ErrOursAlone)
 	}
 	return out.Void, err == nil && out.Luck()
 }

@@ -217,6 +217,8 @@ func TestOnlyAStartOrALateMachineIsBadLuck(t *testing.T) {
 		{"a late machine, and a violation", Outcome{Void: "late", Doubts: late.Doubts, Violations: []string{"lost"}}, nil, false},
 		{"control not stuck", Outcome{Void: "not stuck"}, nil, false},
 		{"it did not start", Outcome{}, unstarted, true},
+		{"ours did not start where the control did", Outcome{}, notStarted(workload.Started(context.DeadlineExceeded, nil)), false},
+		{"both did not start", Outcome{}, notStarted(workload.Started(context.DeadlineExceeded, context.DeadlineExceeded)), true},
 		{"interrupted while it starts", Outcome{}, ended, false},
 		{"a step failed", late, errors.New("step"), false},
 	} {

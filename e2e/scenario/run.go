@@ -64,7 +64,7 @@ func Run(ctx context.Context, sc Scenario, opts Options) (Outcome, error) {
 		}
 		return Outcome{}, fmt.Errorf("scenario %s: %w", sc.Name, errors.Join(context.Cause(ctx), err))
 	case err != nil:
-		return Outcome{}, fmt.Errorf("scenario %s: %w: %w", sc.Name, ErrNotStarted, err)
+		return Outcome{}, fmt.Errorf("scenario %s: %w", sc.Name, notStarted(err))
 	}
 	out, err := st.play(ctx, sc, opts)
 	if err != nil {
@@ -72,6 +72,9 @@ func Run(ctx context.Context, sc Scenario, opts Options) (Outcome, error) {
 	}
 	return out, nil
 }
+
+// notStarted is why no step had begun.
+func notStarted(err error) error { return fmt.Errorf("%w: %w", ErrNotStarted, err) }
 
 // play runs the steps, closes the stage and judges.
 func (st *Stage) play(ctx context.Context, sc Scenario, opts Options) (out Outcome, err error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -82,18 +83,28 @@ func (st *Stage) open(ctx context.Context, sc Scenario, log *slog.Logger) error 
 	if err := st.connect(sc.Health, log); err != nil {
 		return err
 	}
-	for _, app := range []*App{st.Ours, st.Control} {
-		app.Load, err = workload.Start(ctx, workload.Config{
-			Name: app.Name, Client: app.cli, Trace: app.Trace, Observer: st.writer,
-			Spread: len(c.Members()), Quiet: sc.Quiet,
+	return st.load(ctx, sc.Quiet)
+}
+
+// load starts both loads at the same time: neither one's start takes time from the other's.
+func (st *Stage) load(ctx context.Context, quiet bool) error {
+	apps, errs := []*App{st.Ours, st.Control}, make([]error, 2)
+	var both sync.WaitGroup
+	for i, app := range apps {
+		both.Go(func() {
+			app.Load, errs[i] = workload.Start(ctx, workload.Config{
+				Name: app.Name, Client: app.cli, Trace: app.Trace, Observer: st.writer,
+				Spread: len(st.Cluster.Members()), Quiet: quiet,
+			})
 		})
-		if err != nil {
-			return err
-		}
-		// Where the scenario was interrupted nobody else stops the load.
-		st.closers = append(st.closers, func() error { app.Load.Stop(context.Background(), 0); return nil })
 	}
-	return nil
+	both.Wait()
+	for i, app := range apps {
+		if errs[i] == nil { // where the scenario was interrupted nobody else stops the load
+			st.closers = append(st.closers, func() error { app.Load.Stop(context.Background(), 0); return nil })
+		}
+	}
+	return workload.Started(errs[0], errs[1])
 }
 
 // aim chooses the member of the role.

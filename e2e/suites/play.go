@@ -5,7 +5,6 @@ package suites
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -272,7 +271,7 @@ func (p *play) startApps(ctx context.Context) error {
 			p.closers = append(p.closers, a.App.Kill)
 		}
 	}
-	return errors.Join(errs...)
+	return workload.Started(errs[0], errs[1])
 }
 
 // config is that of an application.

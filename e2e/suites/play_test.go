@@ -15,6 +15,7 @@ import (
 	"github.com/quorumwise/quorumwise/e2e/app"
 	"github.com/quorumwise/quorumwise/e2e/realetcd"
 	"github.com/quorumwise/quorumwise/e2e/report"
+	"github.com/quorumwise/quorumwise/e2e/workload"
 )
 
 // counted is a cluster with these counts.
@@ -53,6 +54,8 @@ func TestPlayThatDidNotStartIsTriedAgain(t *testing.T) {
 	}{
 		{"an election while it starts", &play{st: &Stage{}}, fmt.Errorf("app ours: lease: %w", dropped), true},
 		{"a start that took too long", &play{st: &Stage{Cluster: &realetcd.Cluster{}}}, context.DeadlineExceeded, true},
+		{"a start that took ours alone too long", &play{st: &Stage{}}, workload.Started(context.DeadlineExceeded, nil), false},
+		{"a start that took both too long", &play{st: &Stage{}}, workload.Started(context.DeadlineExceeded, context.DeadlineExceeded), true},
 		{"an etcd that cannot be built", &play{}, errors.New("no such version"), false},
 		{"an election in a step", &play{st: &Stage{}, stepping: true}, dropped, false},
 		{"an application that crashed", &play{st: &Stage{}}, errors.Join(nil, fmt.Errorf("app ours: %w", app.ErrEnded)), false},

@@ -14,6 +14,7 @@ import (
 	"github.com/quorumwise/quorumwise/e2e/nethosts"
 	"github.com/quorumwise/quorumwise/e2e/realetcd"
 	"github.com/quorumwise/quorumwise/e2e/report"
+	"github.com/quorumwise/quorumwise/e2e/workload"
 )
 
 // Options are how scenarios are played. The zero value works.
@@ -119,12 +120,18 @@ func (p *play) outcome(r report.Scenario, ev *Evidence, err error) (_ report.Sce
 	return r, v.Luck
 }
 
-// unstarted says of the error that ended a play that no step had begun and no process had
-// ended by itself. Then an election in a single call, or a machine that is slow when
-// everything starts at once, may be all there is to it: what never starts stays broken.
+// unstarted says of the error that ended a play that no step had begun, no process had ended
+// by itself, and it was not ours alone that did not start. Then an election in a single call,
+// or a machine that is slow when everything starts at once, may be all there is to it: what
+// never starts stays broken.
 func (p *play) unstarted(err error) bool {
-	if p.st == nil || p.stepping || errors.Is(err, app.ErrEnded) || errors.Is(err, realetcd.ErrEnded) {
+	if p.st == nil || p.stepping {
 		return false
+	}
+	for _, ours := range []error{app.ErrEnded, realetcd.ErrEnded, workload.ErrOursAlone} {
+		if errors.Is(err, ours) {
+			return false
+		}
 	}
 	return p.st.Cluster == nil || len(p.st.Cluster.Crashed()) == 0
 }
