@@ -17,7 +17,7 @@ import (
 )
 
 // Members, shims, clients and the display leave nothing behind, however it ends.
-func TestMain(m *testing.M) { leak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.VerifyTestMain(m, leak.Harness) }
 
 // uneventful is a scenario on one real member, as short as can be.
 func uneventful(do func(context.Context, *scenario.Stage) error) scenario.Scenario {

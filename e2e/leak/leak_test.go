@@ -26,10 +26,10 @@ func TestOnlyGoroutinesThatDoNotEndAreLeaks(t *testing.T) {
 	ends := make(chan struct{})
 	go func() { time.Sleep(slow); close(ends) }()
 	began := time.Now()
-	if VerifyNone(h); h.failed {
+	if VerifyNone(h, Harness); h.failed {
 		t.Errorf("a goroutine that ends after %v is taken for a leak", slow)
 	}
-	if took := time.Since(began); took > patience {
+	if took := time.Since(began); took > Harness {
 		t.Errorf("it took %v to see that all have ended; want hardly more than %v", took, slow)
 	}
 	<-ends
@@ -37,14 +37,14 @@ func TestOnlyGoroutinesThatDoNotEndAreLeaks(t *testing.T) {
 	stays, over := make(chan struct{}), make(chan struct{})
 	go func() { <-stays; close(over) }()
 	began = time.Now()
-	if verify(h, slow, nil); !h.failed {
+	if VerifyNone(h, slow); !h.failed {
 		t.Error("a goroutine that does not end is not found")
 	}
 	if took := time.Since(began); took < slow {
 		t.Errorf("a goroutine was given up after %v; want %v", took, slow)
 	}
 	h.failed = false
-	if VerifyNone(h, goleak.IgnoreCurrent()); h.failed {
+	if VerifyNone(h, Harness, goleak.IgnoreCurrent()); h.failed {
 		t.Error("a goroutine that was there before is taken for a leak")
 	}
 	close(stays)
@@ -55,7 +55,7 @@ func TestTestsEndWhenTheirGoroutinesHave(t *testing.T) {
 	const slow = time.Second
 	ends := make(chan struct{})
 	sleeper := func() { go func() { time.Sleep(slow); close(ends) }() }
-	if status := (settled{ran{0, sleeper}, nil}).Run(); status != 0 {
+	if status := (settled{ran{0, sleeper}, Harness, nil}).Run(); status != 0 {
 		t.Errorf("status %d, want that of the tests", status)
 	}
 	select {
@@ -64,7 +64,17 @@ func TestTestsEndWhenTheirGoroutinesHave(t *testing.T) {
 		t.Error("they ended before their goroutine")
 	}
 	began := time.Now()
-	if status := (settled{ran{1, func() {}}, nil}).Run(); status != 1 || time.Since(began) > slow {
+	if status := (settled{ran{1, func() {}}, Harness, nil}).Run(); status != 1 || time.Since(began) > slow {
 		t.Errorf("status %d after %v; want that of tests that failed, at once", status, time.Since(began))
 	}
+
+	stays, over := make(chan struct{}), make(chan struct{})
+	go func() { <-stays; close(over) }()
+	began = time.Now()
+	(settled{ran{0, func() {}}, slow, nil}).Run()
+	if took := time.Since(began); took < slow || took > Product+slow {
+		t.Errorf("a goroutine that does not end was waited for for %v; want hardly more than %v, as told", took, slow)
+	}
+	close(stays)
+	<-over
 }

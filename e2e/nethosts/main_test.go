@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	if trial, ok := trials[os.Getenv(trialEnv)]; ok {
 		os.Exit(trial())
 	}
-	leak.VerifyTestMain(m)
+	leak.VerifyTestMain(m, leak.Harness)
 }
 
 // echoMain answers on the TCP address given, until it is ended.

@@ -202,7 +202,7 @@ func TestSamplerIsCheapAndLeavesNothing(t *testing.T) {
 	if dear(spent, bare, lasts) && !raceEnabled {
 		t.Errorf("five members for %v cost %v of processor time, bare questions %v; want below %v, or where the machine makes them that dear twice as much", lasts, spent, bare, limit(lasts))
 	}
-	leak.VerifyNone(t, standing)
+	leak.VerifyNone(t, leak.Harness, standing)
 }
 
 // limit is what a sampler of five members may cost: 3% of a core.

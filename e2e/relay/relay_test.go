@@ -12,7 +12,7 @@ import (
 	"github.com/quorumwise/quorumwise/e2e/leak"
 )
 
-func TestMain(m *testing.M) { leak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.VerifyTestMain(m, leak.Harness) }
 
 // soon bounds what should happen at once, on a busy machine; mute is how long a
 // test listens to be sure that nothing comes.

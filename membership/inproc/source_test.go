@@ -19,7 +19,7 @@ import (
 	"github.com/quorumwise/quorumwise/membership"
 )
 
-func TestMain(m *testing.M) { leak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.VerifyTestMain(m, leak.Product) }
 
 // etcd is a real member, with both kinds of source on it.
 type etcd struct {

@@ -156,7 +156,7 @@ func watch(t testing.TB, conn *grpc.ClientConn, service string, want healthpb.He
 	}
 }
 
-func TestMain(m *testing.M) { leak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.VerifyTestMain(m, leak.Product) }
 
 func TestShimOnEtcdsOwnPort(t *testing.T) {
 	for _, scheme := range []string{"http", "https"} {

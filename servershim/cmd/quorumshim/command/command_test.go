@@ -15,7 +15,7 @@ import (
 	"github.com/quorumwise/quorumwise/e2e/leak"
 )
 
-func TestMain(m *testing.M) { leak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.VerifyTestMain(m, leak.Product) }
 
 // run runs the command with args and returns what it wrote.
 func run(ctx context.Context, args ...string) (stdout string, err error) {
