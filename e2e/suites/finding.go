@@ -51,6 +51,16 @@ func (e *Evidence) excused(f finding) bool {
 	return len(f.whens) > 0 && !slices.ContainsFunc(f.whens, func(w when) bool { return !e.stalled(w) && !e.delayed(w) })
 }
 
+// stalledMeanwhile says that the machine stood still when it may be the reason that the faults
+// showed nothing: from shortly before the first one until shortly after the last heal.
+func (e *Evidence) stalledMeanwhile() bool {
+	from, to := e.struck(e.Control).Add(-near), e.lastHealed().Add(aftermath)
+	if e.lastHealed().IsZero() {
+		to = e.Ended
+	}
+	return slices.ContainsFunc(e.Stalls, func(s Stall) bool { return !s.To.Before(from) && !s.From.After(to) })
+}
+
 // delayed says that something was late by no more than what the machine took, a little at a
 // time, from shortly before it began.
 func (e *Evidence) delayed(w when) bool {

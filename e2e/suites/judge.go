@@ -48,7 +48,7 @@ func (e *Evidence) Judge() (v Verdict) {
 	if v.Status == report.Passed && doubts {
 		v.Status, v.Reason = report.Void, fmt.Sprintf("the machine was late by up to %s when something was due: it tells nothing about who was in time", shown(e.Lateness.Worst))
 	}
-	v.Luck = v.Status == report.Void && (doubts || len(e.Stalls) > 0 || e.still() > e.stillMost())
+	v.Luck = v.Status == report.Void && (doubts || e.stalledMeanwhile() || e.still() > e.stillMost())
 	return v
 }
 

@@ -455,6 +455,28 @@ func TestJudgeCallsBadLuckWhatNeitherClientCanHelp(t *testing.T) {
 		{"sound on a late machine", func(e *Evidence) { e.stall(4*time.Second, 5*time.Second) }, report.Passed, false},
 		{"the control suffers nothing", idle, report.Void, false},
 		{"the control suffers nothing on a late machine", func(e *Evidence) { idle(e); e.stall(4*time.Second, 5*time.Second) }, report.Void, true},
+		{"the control suffers nothing on a machine that was late long before the fault", func(e *Evidence) {
+			idle(e)
+			e.stall(cutAt-1200*time.Millisecond, cutAt-1001*time.Millisecond)
+		}, report.Void, false},
+		{"the control suffers nothing on a machine that was late just before the fault", func(e *Evidence) {
+			idle(e)
+			e.stall(cutAt-1200*time.Millisecond, cutAt-time.Second)
+		}, report.Void, true},
+		{"the control suffers nothing on a machine that was late just after the heal", func(e *Evidence) {
+			idle(e)
+			e.stall(healedAt+aftermath, healedAt+aftermath+time.Second)
+		}, report.Void, true},
+		{"the control suffers nothing on a machine that was late long after the heal", func(e *Evidence) {
+			idle(e)
+			e.stall(healedAt+aftermath+1, healedAt+aftermath+time.Second)
+		}, report.Void, false},
+		{"the control suffers nothing of a fault that lasts, on a machine that is late at the end", func(e *Evidence) {
+			idle(e)
+			e.Hurts[0].To = time.Time{}
+			e.shunned("m2")
+			e.stall(loadEnds-time.Second, loadEnds-500*time.Millisecond)
+		}, report.Void, true},
 		{"a claim about time fails on a late machine", func(e *Evidence) {
 			e.stall(4*time.Second, 5*time.Second)
 			e.Scenario.Timing = tooLate
