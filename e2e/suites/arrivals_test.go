@@ -72,6 +72,18 @@ func TestArrivalsFindWhatIsPlanted(t *testing.T) {
 		{"two fifths at a time", func(a *arrivals) { again(a, clients*2/5, 5*time.Second) }, ""},
 		{"in step while refused", func(a *arrivals) { again(a, clients*2/5+1, 5*time.Second) }, lateClaim + "41 of 100 clients"},
 		{"in step when accepted again", func(a *arrivals) { again(a, clients, refusing+time.Second) }, lateClaim + "100 of 100 clients"},
+		{"a fifth twice", func(a *arrivals) {
+			again(a, clients/5, 5*time.Second)
+			again(a, clients/5, 7*time.Second)
+		}, ""},
+		{"in step as far as a fifth, wave by wave", func(a *arrivals) {
+			again(a, clients/5+1, 5*time.Second)
+			again(a, clients/5+1, 7*time.Second)
+		}, lateClaim + "more than 20 of 100 clients came within 100ms, 5s and 7s after"},
+		{"one crowd, and who was behind it", func(a *arrivals) {
+			again(a, clients/5+1, 5*time.Second)
+			again(a, clients/5+1, 5*time.Second+900*time.Millisecond)
+		}, ""},
 		{"nothing was written meanwhile", func(a *arrivals) { a.written = 0 }, lateClaim + herdKey + " was counted up 0 times"},
 		{"hardly anything was written meanwhile", func(a *arrivals) { a.written = 24 }, lateClaim + herdKey + " was counted up 24 times"},
 		{"an event came twice", func(a *arrivals) {
@@ -96,6 +108,22 @@ func TestArrivalsFindWhatIsPlanted(t *testing.T) {
 			c.plant(&a)
 			found(t, remarks(func(st *Stage) { st.judgeArrivals(a) }), c.want)
 		})
+	}
+}
+
+// The first of two crowds makes the process stand still itself: it is the second that the machine
+// may be the reason of.
+func TestArrivalsInStepAreDatedAtTheSecondCrowd(t *testing.T) {
+	gone := time.Now().Add(-time.Minute)
+	first, second := gone.Add(5*time.Second), gone.Add(8*time.Second)
+	a := arrivals{clients: 10, gone: gone, freed: gone.Add(refusing), written: 50}
+	for _, crowd := range []time.Time{first, second} {
+		a.began = append(a.began, spread(10, crowd, crowd.Add(50*time.Millisecond))...)
+	}
+	st := &Stage{Log: slog.New(slog.DiscardHandler)}
+	st.judgeArrivals(a)
+	if i := slices.IndexFunc(st.notes, func(n note) bool { return strings.Contains(n.text, "in step") }); i < 0 || !st.notes[i].at.Equal(second) {
+		t.Errorf("%+v; want the claim of those who came in step, of %v", st.notes, second)
 	}
 }
 
