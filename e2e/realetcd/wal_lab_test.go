@@ -27,9 +27,17 @@ func TestLeaderWhoseLogHangsGoesOnNamingItself(t *testing.T) {
 		cli.Put(ctx, "k", "stops the raft loop")
 	}()
 	other := must1(c.WaitOtherLeader(ctx, old))(t)
-	for until := time.Now().Add(3 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
-		if said, mute := old.askSoon(ctx); mute != nil || said.leader != old.ID() {
-			t.Fatalf("it says %+v, %v; want it to name itself (%x) while %s leads", said, mute, old.ID(), other.name)
+	const enough = 20
+	answers := 0
+	for until := time.Now().Add(3 * time.Second); answers < enough || time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+		said, mute := old.askSoon(ctx)
+		switch {
+		case mute == nil && said.leader != old.ID():
+			t.Fatalf("it says %+v; want it to name itself (%x) while %s leads", said, old.ID(), other.name)
+		case mute == nil:
+			answers++
+		case time.Now().After(until.Add(5 * time.Second)): // a busy machine may swallow some, not most
+			t.Fatalf("it answered %d times, then %v; want %d answers", answers, mute, enough)
 		}
 	}
 	if news := must1(old.askShim(ctx))(t); news.Status != healthsvc.StatusNotServing {
