@@ -40,7 +40,8 @@ func TestTallyFindsWhatIsPlanted(t *testing.T) {
 		{"the last is missing", []clientv3.WatchResponse{comes(1, 2)}, true, 3, "silent since version 2 of 3"},
 		{"nothing came", nil, true, 3, "silent since version 0 of 3"},
 		{"nothing was written", nil, true, 0, "none of its writes"},
-		{"more came than was written", []clientv3.WatchResponse{comes(1, 2)}, true, 1, "version 2 of 1"},
+		{"one came that was applied after the store was asked", []clientv3.WatchResponse{comes(1, 2)}, true, 1, ""},
+		{"one is missing before such a one", []clientv3.WatchResponse{comes(1, 3)}, true, 2, "version 3 came, want 2"},
 		{"the channel was closed", []clientv3.WatchResponse{comes(1, 2, 3)}, false, 3, "channel was closed"},
 		{"the watch was cancelled", []clientv3.WatchResponse{comes(1, 2, 3), {Canceled: true, CompactRevision: 7}}, true, 3, "it ended: "},
 	} {
