@@ -137,6 +137,16 @@ func TestClientIsNoWorseWhereAllMembersAreSlow(t *testing.T) {
 			}
 		}, report.Failed, "0 calls were answered"},
 		{"a watch of ours falls behind", "cpu", func(e *Evidence) { e.lagging(4*s, 7*s) }, report.Failed, "watch ours/0 fell behind by 3s while cpu made all members slow; want at most 1.002s, the official client's did by 2ms"},
+		{"a watch of ours falls behind after the machine stood still", "cpu", func(e *Evidence) {
+			e.lagging(4*s, 7*s)
+			e.stall(3500*ms, 6500*ms)
+		}, report.Void, "the machine was late"},
+		{"the machine stood still too early for that", "cpu", func(e *Evidence) {
+			e.lagging(4*s, 7*s)
+			e.stall(2*s, 2900*ms)
+		}, report.Failed, "watch ours/0 fell behind by 3s"},
+		{"hardly anybody gets answers", "cpu", func(e *Evidence) { unanswered(&e.Ours.Load, 1e6); unanswered(&e.Control.Load, 29) }, report.Passed, ""},
+		{"ours gets none, the official client a few", "cpu", func(e *Evidence) { unanswered(&e.Ours.Load, 1e6); unanswered(&e.Control.Load, 25) }, report.Failed, "0 calls were answered, and 22 of"},
 		{"a watch of ours is behind for a moment", "cpu", func(e *Evidence) { e.lagging(4*s, 4900*ms) }, report.Passed, ""},
 		{"watches of both fall behind", "cpu", func(e *Evidence) { e.lagging(4*s, 7*s); e.laggingControl(4*s, 6100*ms) }, report.Passed, ""},
 		{"the control's watch never delivers", "cpu", func(e *Evidence) { e.lagging(4*s, 7*s); e.lose(4 * s) }, report.Passed, ""},
