@@ -15,11 +15,13 @@ import (
 )
 
 // brokenClaim begins the remark of a step that found something wrong, lateClaim that of
-// one that found something not done in time. Steps say so in remarks and not in errors:
-// an error means that the scenario could not be played.
+// one that found something not done in time, notShown that of one that found missing what the
+// scenario needs to show anything. Steps say so in remarks and not in errors: an error means
+// that the scenario could not be played.
 const (
 	brokenClaim = "violated: "
 	lateClaim   = "not in time: "
+	notShown    = "not shown: "
 )
 
 // claim remarks on what does not hold.
@@ -33,6 +35,13 @@ func (st *Stage) claim(holds bool, format string, args ...any) {
 func (st *Stage) claimTiming(holds bool, format string, args ...any) {
 	if !holds {
 		st.Note(lateClaim+format, args...)
+	}
+}
+
+// premise remarks on what the scenario needs, else it shows nothing.
+func (st *Stage) premise(holds bool, format string, args ...any) {
+	if !holds {
+		st.Note(notShown+format, args...)
 	}
 }
 
@@ -216,7 +225,7 @@ func leaderNamedAllTheSame(e *Evidence) (bad findings) {
 		return notServing(s) && s.Leader != 0 && s.Leader == before.Leader
 	})
 	if got < namedFor {
-		bad.add(nil, "between %s and %s %s named itself for %v while its shim said NOT_SERVING; want %v without a break: else this does not show that a check of leader != 0 is fooled",
+		bad.miss("between %s and %s %s named itself for %v while its shim said NOT_SERVING; want %v without a break: else this does not show that a check of leader != 0 is fooled",
 			e.clock(from), e.clock(to), e.Target, shown(got), namedFor)
 	}
 	return bad
@@ -251,7 +260,7 @@ func leftOnceBad(within time.Duration) func(*Evidence) findings {
 		during := e.samples(e.Target, e.Cut, e.Ended)
 		i := slices.IndexFunc(during, func(s realetcd.Sample) bool { return !good(s.State) })
 		if i < 0 {
-			bad.add(nil, "%s never stopped serving: there was nothing to leave", e.Target)
+			bad.miss("%s never stopped serving: there was nothing to leave", e.Target)
 			return bad
 		}
 		latest := during[i].At.Add(within + sampled)
@@ -305,7 +314,7 @@ func noStreamMoved(e *Evidence) (bad findings) {
 	full := slices.IndexFunc(e.Marks, func(m report.Mark) bool { return m.Text == quotaUsedUp })
 	freed := slices.IndexFunc(e.Marks, func(m report.Mark) bool { return m.Text == quotaFreed })
 	if full < 0 || freed < 0 {
-		bad.add(nil, "the quota was not used up and freed again")
+		bad.miss("the quota was not used up and freed again")
 		return bad
 	}
 	for _, m := range verdicts(e.Ours.Moves) {

@@ -41,7 +41,9 @@
 // marked as a no-harm one: Unharmed (then ours may move nothing either, and what was done has to
 // show: a shim that says nothing, another term, calls that wait; see Scenario.Shown) or Harmless
 // (then somebody, whoever it is, has to notice something of the fault).
-// Void is also a scenario in which only time is in doubt, because the machine stood still just
+// Void is also a scenario that missed what it needs (a snapshot, a leader that acknowledges while it
+// is stalled): ours broke no promise, and what it was to show was not there to be seen.
+// Likewise one in which only time is in doubt, because the machine stood still just
 // before, or was late again and again until then by as much. What is void by such bad luck, or did
 // not start, is played again, three times at most; what ours did wrong is a violation the first
 // time, and so is what was late at another moment.

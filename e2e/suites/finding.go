@@ -14,6 +14,8 @@ import (
 type finding struct {
 	text  string
 	whens []when // none: no machine is the reason
+	// missed: the scenario needs it to show anything, and ours broke no promise.
+	missed bool
 }
 
 // when is one time that something was late.
@@ -30,7 +32,12 @@ func happened(at time.Time) when { return when{from: at, due: at, seen: at} }
 type findings []finding
 
 func (fs *findings) add(whens []when, format string, args ...any) {
-	*fs = append(*fs, finding{fmt.Sprintf(format, args...), whens})
+	*fs = append(*fs, finding{text: fmt.Sprintf(format, args...), whens: whens})
+}
+
+// miss adds what the scenario needs, else it shows nothing.
+func (fs *findings) miss(format string, args ...any) {
+	*fs = append(*fs, finding{text: fmt.Sprintf(format, args...), missed: true})
 }
 
 // texts are the findings as lines.

@@ -3,6 +3,7 @@
 package suites
 
 import (
+	"cmp"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -43,8 +44,11 @@ func (e *Evidence) Judge() (v Verdict) {
 		v.note("%d mutations came twice because a server that stopped had not processed them, and gRPC sent them again", ours.excused)
 	}
 	v.remark(e, e.consistent("control", e.Control))
-	doubts := v.weigh(e, e.timing())
+	doubts, missed := v.weigh(e, e.timing())
 	v.Status, v.Reason = e.status(v.Violations, ours)
+	if v.Status == report.Passed && missed != "" {
+		v.Status, v.Reason = report.Void, missed
+	}
 	if v.Status == report.Passed && doubts {
 		v.Status, v.Reason = report.Void, fmt.Sprintf("the machine was late by up to %s when something was due: it tells nothing about who was in time", shown(e.Lateness.Worst))
 	}
@@ -52,27 +56,34 @@ func (e *Evidence) Judge() (v Verdict) {
 	return v
 }
 
-// timing is what was not in time, and what moved that should have stayed.
+// timing is what was not in time, what moved that should have stayed, and what was missing.
 func (e *Evidence) timing() findings {
 	all := slices.Concat(e.served(), e.waited(), e.left(), e.returned(), e.unmoved())
 	if e.Scenario.Timing != nil {
 		all = append(all, e.Scenario.Timing(e)...)
 	}
+	for _, f := range e.remarked(notShown) {
+		all.miss("%s", f.text)
+	}
 	return all
 }
 
 // weigh takes findings for violations, but for those that the machine may be the reason
-// of: these it notes.
-func (v *Verdict) weigh(e *Evidence, fs findings) (doubts bool) {
+// of, and what was missing: these it notes. Of the latter it returns the first.
+func (v *Verdict) weigh(e *Evidence, fs findings) (doubts bool, missed string) {
 	for _, f := range fs {
-		if e.excused(f) {
+		switch {
+		case f.missed:
+			missed = cmp.Or(missed, f.text)
+			v.note(notShown+"%s", f.text)
+		case e.excused(f):
 			doubts = true
 			v.note("in doubt: %s", f.text)
-			continue
+		default:
+			v.Violations = append(v.Violations, f.text)
 		}
-		v.Violations = append(v.Violations, f.text)
 	}
-	return doubts
+	return doubts, missed
 }
 
 // blind says what was not seen, without which the judge would pass anything.

@@ -502,6 +502,40 @@ func TestJudgeCallsBadLuckWhatNeitherClientCanHelp(t *testing.T) {
 	}
 }
 
+// Where something was missing that the scenario needs, ours broke no promise: nothing was shown.
+func TestJudgeCallsVoidWhatHadNoPremise(t *testing.T) {
+	missed := func(e *Evidence) { e.Marks = append(e.Marks, report.Mark{Text: notShown + "no snapshot"}) }
+	for _, row := range []struct {
+		name  string
+		plant func(*Evidence)
+		want  report.Status
+		says  string
+		luck  bool
+	}{
+		{"a step missed something", missed, report.Void, "no snapshot", false},
+		{"likewise, and the machine stood still", func(e *Evidence) { missed(e); e.stall(cutAt, cutAt+500*time.Millisecond) }, report.Void, "no snapshot", true},
+		{"likewise, and ours broke a promise", func(e *Evidence) { missed(e); revokedEarly(e) }, report.Failed, "", false},
+		{"no keepalive stream stood there", func(e *Evidence) {
+			e.Scenario.Timing, e.Second = keepalivesLeft, "m3"
+			e.calm("m3")
+		}, report.Void, "no keepalive stream of ours stood on m3", false},
+		{"no leader was named", func(e *Evidence) { e.Scenario.Timing = leaderNamedAllTheSame }, report.Void, "named itself for 0s", false},
+		{"the member never stopped serving", func(e *Evidence) {
+			e.Scenario.Timing = leftOnceBad(time.Second)
+			e.seen("m2", loadEnds, loadEnds, realetcd.Quorum)
+		}, report.Void, "never stopped serving", false},
+		{"the quota was never full", func(e *Evidence) { e.Scenario.Timing = noStreamMoved }, report.Void, "not used up", false},
+	} {
+		t.Run(strings.ReplaceAll(row.name, " ", "-"), func(t *testing.T) {
+			e := sound()
+			row.plant(e)
+			if v := e.Judge(); v.Status != row.want || !strings.Contains(v.Reason, row.says) || v.Luck != row.luck {
+				t.Errorf("judged %s (%s), bad luck %v, %q; want %s with %q, %v", v.Status, v.Reason, v.Luck, v.Violations, row.want, row.says, row.luck)
+			}
+		})
+	}
+}
+
 // Each row is unusual and no violation.
 func TestJudgePassesWhatIsNobodysFault(t *testing.T) {
 	for _, row := range []struct {

@@ -123,8 +123,8 @@ func upgradeAll(ctx context.Context, st *Stage) error {
 	return each(ctx, st, "upgraded to "+version, func(m *realetcd.Member) error { return upgrade(ctx, st, m, binary, version) })
 }
 
-// upgrade claims that the member itself says that it was of the previous minor version and
-// is of this one.
+// upgrade wants the member itself to say that it was of the previous minor version and is of
+// this one: else nothing was upgraded.
 func upgrade(ctx context.Context, st *Stage, m *realetcd.Member, binary, version string) error {
 	before, err := runs(ctx, st, m)
 	if err != nil {
@@ -138,7 +138,7 @@ func upgrade(ctx context.Context, st *Stage, m *realetcd.Member, binary, version
 		return err
 	}
 	wrong := notUpgraded(before, after, version)
-	st.claim(wrong == "", "%s %s", m.Name(), wrong)
+	st.premise(wrong == "", "%s %s", m.Name(), wrong)
 	return nil
 }
 

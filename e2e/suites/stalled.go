@@ -37,7 +37,7 @@ func stalledLeader() Scenario {
 	}
 }
 
-// stallWhileKept claims that a stalled member acknowledges keepalives of a lease after another
+// stallWhileKept wants to see that a stalled member acknowledges keepalives of a lease after another
 // member leads, and after that one has ended the lease: else it is no trap for anybody.
 func stallWhileKept(ctx context.Context, st *Stage) (err error) {
 	well, err := st.Cluster.Client(st.Others(st.Target, st.Second)...)
@@ -72,7 +72,7 @@ func stallWhileKept(ctx context.Context, st *Stage) (err error) {
 		lease.acknowledged = append(lease.acknowledged, acknowledged...)
 	}
 	missing := lease.missing()
-	st.claim(missing == "", "%s: this does not show that what a stalled leader acknowledges is worth nothing", missing)
+	st.premise(missing == "", "%s: this does not show that what a stalled leader acknowledges is worth nothing", missing)
 	return context.Cause(ctx)
 }
 
@@ -222,7 +222,7 @@ func keepalivesLeft(e *Evidence) (bad findings) {
 	for _, member := range []string{e.Target, e.Second} {
 		stood := e.keptOn(member, e.Cut)
 		if member != "" && len(stood) == 0 {
-			bad.add(nil, "no keepalive stream of ours stood on %s when it stalled: this does not show that any left it", member)
+			bad.miss("no keepalive stream of ours stood on %s when it stalled: this does not show that any left it", member)
 		}
 		for _, a := range stood {
 			until := a.Ended

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// judgeSnapshot claims that a member applied a snapshot: without one its scenario would have
-// shown nothing.
+// judgeSnapshot wants a member to have applied a snapshot: without one its scenario has shown
+// nothing.
 func (st *Stage) judgeSnapshot(member, log string) {
-	st.claim(strings.Contains(log, "applied snapshot"), "%s caught up without a snapshot: the cut was too short, or its peers kept too many entries", member)
+	st.premise(strings.Contains(log, "applied snapshot"), "%s caught up without a snapshot: the cut was too short, or its peers kept too many entries", member)
 }
 
-// judgeAbsence claims that defragmenting took long enough.
+// judgeAbsence wants defragmenting to have taken long enough.
 func (st *Stage) judgeAbsence(took time.Duration) {
 	st.Note("defragmenting took %v", took.Round(time.Millisecond))
-	st.claim(took > absence, "defragmenting took %v; want more than %v, else it takes nobody away", took, absence)
+	st.premise(took > absence, "defragmenting took %v; want more than %v, else it takes nobody away", took, absence)
 }
 
 // judgeFollower claims of a client that was told nothing while all members were replaced that
