@@ -52,6 +52,10 @@ func (t Truth) paused(from, to time.Duration) (sum time.Duration) {
 	return sum
 }
 
+// stood is for how long nobody could have taken a place between two moments: what stands still
+// with the machine is the cluster too, and counts once.
+func (t Truth) stood(from, to time.Duration) time.Duration { return max(t.Still, t.paused(from, to)) }
+
 // queue is one mutex or election with all that is known of it.
 type queue struct {
 	title   string           // "mutex x"
@@ -61,7 +65,7 @@ type queue struct {
 	newest  map[string]int64 // by key: when it was last created
 	held    string           // the word for "held the place" in lines: entered, was elected
 	by      func(revision int64) (time.Duration, bool)
-	paused  func(from, to time.Duration) time.Duration
+	stood   func(from, to time.Duration) time.Duration
 }
 
 // tenuresOf finds the lives of all keys of a queue: the keys right below prefix.
@@ -88,7 +92,7 @@ func tenuresOf(truth Truth, prefix string) []tenure {
 }
 
 func newQueue(title, held, prefix string, stays []*stay, truth Truth) *queue {
-	q := &queue{title: title, held: held, stays: stays, tenures: tenuresOf(truth, prefix), newest: make(map[string]int64), by: truth.by, paused: truth.paused}
+	q := &queue{title: title, held: held, stays: stays, tenures: tenuresOf(truth, prefix), newest: make(map[string]int64), by: truth.by, stood: truth.stood}
 	for _, s := range stays {
 		if s.began == 0 {
 			s.key, s.fence = "", 0
@@ -237,7 +241,7 @@ func (q *queue) livedOn(s *stay) bool {
 // handOver says who waited for a free place longer than bound. How long it was free is
 // known where somebody noted when the key that was gone last went, where that key had a
 // holder that gave it back, or learnt that its session had ended, and where no key stood
-// before; elsewhere it is not judged, nor where bound is 0. Pauses meanwhile do not count.
+// before; elsewhere it is not judged, nor where bound is 0. What stood still meanwhile does not count.
 func (q *queue) handOver(bad *findings, bound time.Duration) {
 	if bound <= 0 {
 		return
@@ -247,10 +251,10 @@ func (q *queue) handOver(bad *findings, bound time.Duration) {
 		if !known {
 			continue
 		}
-		if most := bound + q.paused(since, s.began); s.began != 0 && s.began-since > most {
+		if most := bound + q.stood(since, s.began); s.began != 0 && s.began-since > most {
 			bad.add("%s: %s (fence %d) %s at %s, %s after the place was free for it at %s; want at most %s", q.title, s.who, s.fence, q.held, at(s.began), at(s.began-since), at(since), most)
 		}
-		if most := bound + q.paused(since, s.ended); s.began == 0 && s.ended-since > most {
+		if most := bound + q.stood(since, s.ended); s.began == 0 && s.ended-since > most {
 			bad.add("%s: %s asked at %s and gave up at %s, though nobody held the place from %s on; want it handed over in %s", q.title, s.who, at(s.asked), at(s.ended), at(since), most)
 		}
 	}

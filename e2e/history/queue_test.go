@@ -316,6 +316,15 @@ func TestCheckLocksCatchesPlantedViolations(t *testing.T) {
 			s[2].Entered, s[2].Left = 300*ms, 310*ms
 			t.Pauses = []Pause{{10 * ms, 70 * ms}, {100 * ms, 120 * ms}, {110 * ms, 130 * ms}}
 		}, ""},
+		{"a free mutex taken late by a store that stood still", func(s []Section, t *Truth) {
+			s[2].Entered, s[2].Left = 300*ms, 310*ms
+			t.Pauses, t.Still = []Pause{{100 * ms, 130 * ms}}, 60*ms
+		}, ""},
+		{"a free mutex taken late by more than either stood still", func(s []Section, t *Truth) {
+			s[2].Entered, s[2].Left = 300*ms, 310*ms
+			t.Pauses, t.Still = []Pause{{100 * ms, 158 * ms}}, 59*ms
+		},
+			`mutex lock: a (fence 15) entered at 300ms, 260ms after the place was free for it at 40ms; want at most 259ms`},
 		{"a free mutex taken late by more than pauses, which overlap", func(s []Section, t *Truth) {
 			s[2].Entered, s[2].Left = 300*ms, 310*ms
 			t.Pauses = []Pause{{10 * ms, 70 * ms}, {100 * ms, 120 * ms}, {105 * ms, 115 * ms}, {110 * ms, 129 * ms}}

@@ -67,6 +67,9 @@ type Truth struct {
 	Moments []Moment
 	// Pauses are when the machine stood still, by their begin. They may overlap.
 	Pauses []Pause
+	// Still is the longest time in which nothing was written at all, for whatever reason:
+	// pauses may be among them.
+	Still time.Duration
 }
 
 // Pause is a time in which nobody could do anything.

@@ -19,9 +19,9 @@ const (
 	// searchMost bounds the search for an order of one application's operations.
 	searchMost = 30 * time.Second
 	// idleMost is how long a free mutex, or an election without a leader, may stand
-	// with somebody who wants it, besides the time to live of the last holder's lease,
-	// the time in which nothing could be written at all and that in which the machine
-	// stood still meanwhile.
+	// with somebody who wants it, besides the time to live of the last holder's lease
+	// and the longer of two: the time in which nothing could be written at all, and that
+	// in which the machine stood still meanwhile.
 	idleMost = 3 * time.Second
 )
 
@@ -59,9 +59,9 @@ func (e *Evidence) consistent(name string, rec app.Record) (c consistency) {
 	}
 	c.add(history.CheckOnce(rec.Histories, e.Truth, telling(arrived, written(app.Record{Histories: rec.Histories}))))
 	truth := e.Truth
-	truth.Pauses = e.pauses(rec.Zero)
-	c.add(history.CheckLocks(rec.Sections, truth, e.handOver()))
-	c.add(history.CheckElections(rec.Reigns, truth, e.handOver()))
+	truth.Pauses, truth.Still = e.pauses(rec.Zero), e.still()
+	c.add(history.CheckLocks(rec.Sections, truth, e.freeMost()))
+	c.add(history.CheckElections(rec.Reigns, truth, e.freeMost()))
 	c.add(e.resumed(rec))
 	c.add(history.CheckCounters(rec.Counts, e.Truth))
 	linear := history.Linearizable(rec.Histories, e.Truth, searchMost)

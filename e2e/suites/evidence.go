@@ -40,6 +40,7 @@ type Evidence struct {
 	Marks     []report.Mark
 	Lateness  report.Lateness
 	Stalls    []Stall // from when the loads ran until the steps were played
+	Pauses    []Stall // likewise; the times in which all processors stood still
 	lags      lags    // likewise
 }
 

@@ -21,12 +21,16 @@ func moments(reference []workload.Event, zero time.Time) []history.Moment {
 	return all
 }
 
-// handOver is how long a mutex or an election may stand with somebody who wants it.
-func (e *Evidence) handOver() time.Duration { return idleMost + e.leaseTTL() + e.still() }
+// freeMost is how long a mutex or an election may stand with somebody who wants it, where
+// neither the cluster nor the machine stood still.
+func (e *Evidence) freeMost() time.Duration { return idleMost + e.leaseTTL() }
+
+// handOver is freeMost and the longest time in which the cluster stood still.
+func (e *Evidence) handOver() time.Duration { return e.freeMost() + e.still() }
 
 // pauses are when the machine stood still, counted from zero.
 func (e *Evidence) pauses(zero time.Time) (all []history.Pause) {
-	for _, s := range e.Stalls {
+	for _, s := range e.Pauses {
 		all = append(all, history.Pause{From: s.From.Sub(zero), To: s.To.Sub(zero)})
 	}
 	slices.SortFunc(all, func(a, b history.Pause) int { return cmp.Compare(a.From, b.From) })

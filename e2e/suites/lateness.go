@@ -52,7 +52,8 @@ func (ls lags) taken(from, to time.Time) (most time.Duration) {
 // machine that was late is a likely reason for a bound that was missed just then.
 type lateness struct {
 	report.Lateness
-	stalls []Stall
+	stalls []Stall // of any processor
+	pauses []Stall // of all at the same time
 	lags   lags
 }
 
@@ -98,20 +99,40 @@ func summary(all [][]waking) lateness {
 	}
 	slices.SortFunc(sorted, func(a, b waking) int { return cmp.Compare(a.late, b.late) })
 	l := lateness{Lateness: report.Lateness{Typical: sorted[len(sorted)/2].late, Worst: sorted[len(sorted)-1].late}}
-	for _, of := range all {
-		var lags []Stall
+	for i, of := range all {
+		var lags, stalls []Stall
 		for _, w := range of {
 			woke := w.due.Add(w.late)
 			if w.late > stallLeast {
-				l.stalls = append(l.stalls, Stall{w.due, woke})
+				stalls = append(stalls, Stall{w.due, woke})
 			}
 			if w.late > lagLeast {
 				lags = append(lags, Stall{w.due.Add(max(0, l.Typical)), woke})
 			}
 		}
 		l.lags = append(l.lags, lags)
+		l.stalls = append(l.stalls, stalls...)
+		if i == 0 {
+			l.pauses = stalls
+			continue
+		}
+		l.pauses = common(l.pauses, stalls)
 	}
 	return l
+}
+
+// common are the times that are in both.
+func common(a, b []Stall) (all []Stall) {
+	for _, s := range a {
+		for _, o := range b {
+			from := slices.MaxFunc([]time.Time{s.From, o.From}, time.Time.Compare)
+			to := slices.MinFunc([]time.Time{s.To, o.To}, time.Time.Compare)
+			if from.Before(to) {
+				all = append(all, Stall{from, to})
+			}
+		}
+	}
+	return all
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

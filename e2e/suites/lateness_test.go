@@ -24,11 +24,35 @@ func TestLatenessIsKeptOfEachProcessor(t *testing.T) {
 	if want := []Stall{{at(100 * ms), at(700 * ms)}}; !slices.Equal(got.stalls, want) {
 		t.Errorf("stalls %v; want %v, though another processor woke in time", got.stalls, want)
 	}
+	if len(got.pauses) != 0 {
+		t.Errorf("pauses %v; want none: another processor woke in time", got.pauses)
+	}
 	if len(got.lags) != 2 || len(got.lags[0]) != 0 || !slices.Equal(got.lags[1], []Stall{{at(12 * ms), at(22 * ms)}, {at(102 * ms), at(700 * ms)}}) {
 		t.Errorf("lags %v; want none of the first processor, and of the second what was above the typical", got.lags)
 	}
 	if got := summary(nil); got.Lateness != (report.Lateness{}) || got.stalls != nil {
 		t.Errorf("of nothing: %v; want nothing", got)
+	}
+}
+
+func TestOnlyWhatAllProcessorsStallIsAPause(t *testing.T) {
+	const ms = time.Millisecond
+	a := []waking{{at(100 * ms), 200 * ms}, {at(310 * ms), 300 * ms}, {at(900 * ms), 500 * ms}}
+	b := []waking{{at(50 * ms), 150 * ms}, {at(210 * ms), 200 * ms}, {at(950 * ms), 110 * ms}, {at(1100 * ms), 200 * ms}}
+	c := []waking{{at(0), 1050 * ms}, {at(1300 * ms), 800 * ms}}
+	for _, row := range []struct {
+		of   [][]waking
+		want []Stall
+	}{
+		{nil, nil},
+		{[][]waking{a, {{at(100 * ms), 99 * ms}}}, nil},
+		{[][]waking{b[:1]}, []Stall{{at(50 * ms), at(200 * ms)}}},
+		{[][]waking{a, b}, []Stall{{at(100 * ms), at(200 * ms)}, {at(210 * ms), at(300 * ms)}, {at(310 * ms), at(410 * ms)}, {at(950 * ms), at(1060 * ms)}, {at(1100 * ms), at(1300 * ms)}}},
+		{[][]waking{a, b, c}, []Stall{{at(100 * ms), at(200 * ms)}, {at(210 * ms), at(300 * ms)}, {at(310 * ms), at(410 * ms)}, {at(950 * ms), at(1050 * ms)}}},
+	} {
+		if got := summary(row.of).pauses; !slices.Equal(got, row.want) {
+			t.Errorf("pauses %v; want %v", got, row.want)
+		}
 	}
 }
 

@@ -91,7 +91,7 @@ func (p *play) play(ctx context.Context) (*Evidence, error) {
 	if err != nil {
 		return nil, err
 	}
-	ev.Lateness, ev.Stalls, ev.lags = late.Lateness, late.stalls, late.lags
+	ev.Lateness, ev.Stalls, ev.Pauses, ev.lags = late.Lateness, late.stalls, late.pauses, late.lags
 	p.tell("judge")
 	return ev, nil
 }
