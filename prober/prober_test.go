@@ -459,6 +459,7 @@ func TestServicesInEtcdsProcessAreFoundOnItsPort(t *testing.T) {
 		if v.Source != SourceInProcess || v.Reason != "" {
 			t.Errorf("verdict is %+v, want it by the services in etcd's process", v)
 		}
+		time.Sleep(500 * time.Millisecond) // a proof of the first moment is older than the loss
 		ms.all[0].say(false, healthsvc.ReasonNoQuorum)
 		within(t, p, 10*time.Millisecond, "suspect healthy healthy")
 		within(t, p, 350*time.Millisecond, "unhealthy healthy healthy")
