@@ -42,7 +42,9 @@ func (a *Attachment) unary(ctx context.Context, method string, req, reply any, c
 		}
 		cause := moved(call)
 		if cause == nil || ctx.Err() != nil || !endedByUs(err) {
-			if err = a.explain(ctx, cc, call, bare(err)); repeated.again(ctx, class, method, err) {
+			err = bare(err)
+			awaitDeadline(ctx, err)
+			if err = a.explain(ctx, cc, call, err); repeated.again(ctx, class, method, err) {
 				continue
 			}
 			return err
@@ -84,23 +86,67 @@ func (a *Attachment) explain(ctx context.Context, cc *grpc.ClientConn, call *pic
 	}
 	now := time.Now()
 	if !pastDeadline(ctx, err, now) {
-		return err
+		return a.endedByMember(ctx, cc, call, err)
 	}
 	if address == "" {
-		if main := a.main.Load(); !call.Sent() && (main == nil || main == cc) {
+		deadline, _ := ctx.Deadline()
+		main := a.main.Load()
+		if waited := deadline.After(call.Began()); waited && !call.Sent() && (main == nil || main == cc) {
 			return &CallError{Method: call.Method(), Others: a.Health().why(now), Err: context.DeadlineExceeded}
 		}
 		return err
 	}
 	v, ok := a.prober.Snapshot().Verdict(address)
 	if !ok || !avoided(v.Grade) {
-		return err
+		return a.endedByMember(ctx, cc, call, err)
 	}
 	return &CallError{
 		Method: call.Method(), Endpoint: address, Member: v.Member, Grade: v.Grade.String(), Reason: v.Reason,
 		Since: v.Since, After: now.Sub(v.Since), Sent: call.Sent(), Err: context.DeadlineExceeded,
 	}
 }
+
+// endedByMember makes a mutation's end one that clientv3 passes on. What ends with the code of
+// a context while the caller's is alive it makes again, up to a hundred times, and the member
+// may have done each one.
+func (a *Attachment) endedByMember(ctx context.Context, cc *grpc.ClientConn, call *picker.Call, err error) error {
+	if ctx.Err() != nil || call.Class() != picker.ClassMutation || !call.Sent() {
+		return err
+	}
+	ended := &CallError{Method: call.Method(), Endpoint: call.Address(), Sent: true, Said: err.Error()}
+	switch status.Code(err) {
+	case codes.Canceled:
+		ended.Err = context.Canceled
+	case codes.DeadlineExceeded:
+		ended.Err = context.DeadlineExceeded
+	default:
+		return err
+	}
+	if ended.Endpoint == "" {
+		ended.Endpoint = cc.Target() // a connection of its own
+	}
+	if v, ok := a.prober.Snapshot().Verdict(ended.Endpoint); ok {
+		ended.Member, ended.Grade, ended.Reason, ended.Since, ended.After = v.Member, v.Grade.String(), v.Reason, v.Since, time.Since(v.Since)
+	}
+	return ended
+}
+
+// awaitDeadline waits for the timer of a context whose deadline the member saw pass first:
+// until it fires clientv3 makes another attempt, for which there is no time.
+func awaitDeadline(ctx context.Context, err error) {
+	if ctx.Err() != nil || !pastDeadline(ctx, err, time.Now()) {
+		return
+	}
+	timer := time.NewTimer(timerLate)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// timerLate is more than a context's timer may be late; a context may also have none.
+const timerLate = time.Second
 
 // pastDeadline reports whether a call ended because its own deadline passed. The
 // member knows the deadline too, and its word may come before our context's timer.

@@ -20,6 +20,8 @@
 //     A watch resumes at its revision; clientv3 sees an Unavailable stream.
 //   - A mutation that had been sent is never sent again. It ends with a
 //     [MovedError], and [IsOutcomeUnknown] says that it may or may not happen.
+//     So does one that its member ends with Canceled or DeadlineExceeded while the
+//     caller still waits, with a [CallError]; clientv3 would send it again.
 //   - If no other member is better, nothing moves: an election on healthy
 //     members costs nobody a stream.
 //   - A keepalive that stays unanswered reopens its lease stream at another

@@ -54,34 +54,41 @@ func (e *MovedError) GRPCStatus() *status.Status {
 
 func (e *MovedError) outcomeUnknown() bool { return e.Mutation && e.Sent }
 
-// IsOutcomeUnknown reports whether err says that a mutation was sent to a
-// member that was then given up: it may or may not have taken effect, and it
-// was not and will not be sent again by this client.
+// IsOutcomeUnknown reports whether err says that a mutation was sent to a member that was then
+// given up, or that ended it for itself ([CallError.Said]): it may or may not have taken effect,
+// and it was not and will not be sent again by this client.
 func IsOutcomeUnknown(err error) bool {
 	var moved *MovedError
-	return errors.As(err, &moved) && moved.outcomeUnknown()
+	var call *CallError
+	return errors.As(err, &moved) && moved.outcomeUnknown() || errors.As(err, &call) && call.Said != ""
 }
 
 // CallError is a call that ran into its own deadline while there was something
-// to say about its member, or no member to send it to. errors.Is finds
-// context.DeadlineExceeded in it.
+// to say about its member, or no member to send it to; or a mutation that its member ended
+// for itself, with a context's code though the caller's context was alive. errors.Is finds
+// Err in it. With Sent a mutation may or may not have taken effect.
 type CallError struct {
 	Method   string        // full gRPC method
 	Endpoint string        // "": the call found no endpoint to go to
 	Member   membership.ID // 0: not known
-	Grade    string        // of the endpoint: suspect, unhealthy, parked; "" without one
+	Grade    string        // of the endpoint: healthy only with Said, unknown, suspect, unhealthy, parked; "" without one
 	Reason   string        // of that grade, as in [EndpointHealth]; "" without an endpoint
 	Since    time.Time     // when the endpoint got that grade; zero without one
 	After    time.Duration // how long it had had it when the call ended
 	Sent     bool          // the request may have reached the member
 	Others   string        // without an endpoint: every endpoint and why it did not serve
-	Err      error         // context.DeadlineExceeded
+	Said     string        // what the member said when it ended the call for itself; else ""
+	Err      error         // context.DeadlineExceeded, or context.Canceled with Said
 }
 
 // Error implements error.
 func (e *CallError) Error() string {
-	if e.Endpoint == "" {
+	switch {
+	case e.Endpoint == "":
 		return fmt.Sprintf("quorumwise: %s: no endpoint was ready: %s: %v", shortMethod(e.Method), e.Others, e.Err)
+	case e.Said != "":
+		return fmt.Sprintf("quorumwise: %s: endpoint %s (member %s) ended it while the caller still waited: %s; the request had been sent and may or may not take effect: read before you repeat it",
+			shortMethod(e.Method), e.Endpoint, e.Member, e.Said)
 	}
 	return fmt.Sprintf("quorumwise: %s on endpoint %s (member %s), which is %s: %s for %v: %v",
 		shortMethod(e.Method), e.Endpoint, e.Member, e.Grade, e.Reason, e.After.Round(time.Millisecond), e.Err)

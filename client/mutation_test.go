@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 
 	"github.com/quorumwise/quorumwise/client"
 	"github.com/quorumwise/quorumwise/e2e/fakeetcd"
@@ -103,6 +104,94 @@ func TestMutationThatWaitedForAConnectionIsNotOfTheLostLeader(t *testing.T) {
 		}
 		if h := cli.Health(); h.Term != c.Term() || h.Term < 3 {
 			t.Errorf("the client knows term %d of %d, want the second leader's: this tests nothing", h.Term, c.Term())
+		}
+	})
+}
+
+// lateContext is one on a busy machine: its timer fires a while after its deadline.
+type lateContext struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// The member's word that the deadline has passed may come before the caller's own timer
+// fires. clientv3 takes it for the end of one attempt and makes the next.
+func TestCallIsNotMadeAgainWhenItsMemberSeesTheDeadlineFirst(t *testing.T) {
+	calls := map[string]func(context.Context, *client.Client) error{
+		"Put":   func(ctx context.Context, cli *client.Client) error { _, err := cli.Put(ctx, "k", "v"); return err },
+		"Range": func(ctx context.Context, cli *client.Client) error { _, err := cli.Get(ctx, "k"); return err },
+	}
+	for method, do := range calls {
+		t.Run(method, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := fakeetcd.New(3, fakeetcd.Options{Shim: fakeetcd.ShimSidecar})
+				defer c.Close()
+				cfg := c.ClientConfig()
+				attempts := 0
+				cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(func(ctx context.Context, full string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+					if r, ok := req.(interface{ GetKey() []byte }); ok && string(r.GetKey()) == "k" { // the others are proofs
+						attempts++
+					}
+					return invoke(ctx, full, req, reply, cc, opts...)
+				}))
+				cli := newClientOf(t, cfg, options{})
+				defer closeInTime(t, cli)
+				time.Sleep(2 * time.Second)
+				for _, m := range c.Members() {
+					m.DropAnswer(method)
+				}
+				timer, cancel := context.WithTimeout(t.Context(), 220*time.Millisecond)
+				defer cancel()
+				began := time.Now()
+				err := do(lateContext{timer, began.Add(200 * time.Millisecond)}, cli)
+				if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != 220*time.Millisecond {
+					t.Errorf("%v after %v, want the deadline exceeded when the caller's context says so", err, took)
+				}
+				if attempts != 1 || len(c.Requests(method)) == 0 {
+					t.Errorf("%d attempts, want one, and that it arrived", attempts)
+				}
+			})
+		})
+	}
+}
+
+// A member, or a proxy before it, that ends a mutation with an end of a context that is not the
+// caller's has had it. clientv3 would send it a hundred times.
+func TestMutationThatItsMemberCancelsIsNotMadeAgain(t *testing.T) {
+	for code, want := range map[codes.Code]error{codes.Canceled: context.Canceled, codes.DeadlineExceeded: context.DeadlineExceeded} {
+		t.Run(code.String(), func(t *testing.T) {
+			inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
+				for _, m := range c.Members() {
+					m.Reject(code, "etcdserver: request ended", "Put", "LeaseGrant")
+				}
+				before := len(c.Requests("Put")) + len(c.Requests("LeaseGrant"))
+				_, put := cli.Put(t.Context(), "k", "v")
+				_, grant := cli.Grant(t.Context(), 60)
+				for _, err := range []error{put, grant} {
+					var call *client.CallError
+					if !errors.As(err, &call) || !errors.Is(err, want) || !client.IsOutcomeUnknown(err) || !call.Sent || call.Endpoint == "" || call.Grade != "healthy" {
+						t.Errorf("%v, want a CallError with %v that says who had it", err, want)
+					}
+				}
+				if n := len(c.Requests("Put")) + len(c.Requests("LeaseGrant")) - before; n != 2 {
+					t.Errorf("%d requests arrived, want each once", n)
+				}
+			})
+		})
+	}
+}
+
+// Whoever calls after his deadline has not waited for an endpoint.
+func TestCallAfterItsDeadlineBlamesNoEndpoint(t *testing.T) {
+	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
+		ctx, cancel := context.WithTimeout(t.Context(), -1)
+		defer cancel()
+		_, err := cli.Put(ctx, "k", "v")
+		var call *client.CallError
+		if !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &call) {
+			t.Errorf("%v, want the plain deadline", err)
 		}
 	})
 }
