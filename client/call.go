@@ -86,7 +86,7 @@ func (a *Attachment) explain(ctx context.Context, cc *grpc.ClientConn, call *pic
 	}
 	now := time.Now()
 	if !pastDeadline(ctx, err, now) {
-		return a.endedByMember(ctx, cc, call, err)
+		return a.endedElsewhere(ctx, cc, call, err)
 	}
 	if address == "" {
 		deadline, _ := ctx.Deadline()
@@ -98,7 +98,7 @@ func (a *Attachment) explain(ctx context.Context, cc *grpc.ClientConn, call *pic
 	}
 	v, ok := a.prober.Snapshot().Verdict(address)
 	if !ok || !avoided(v.Grade) {
-		return a.endedByMember(ctx, cc, call, err)
+		return a.endedElsewhere(ctx, cc, call, err)
 	}
 	return &CallError{
 		Method: call.Method(), Endpoint: address, Member: v.Member, Grade: v.Grade.String(), Reason: v.Reason,
@@ -106,10 +106,10 @@ func (a *Attachment) explain(ctx context.Context, cc *grpc.ClientConn, call *pic
 	}
 }
 
-// endedByMember makes a mutation's end one that clientv3 passes on. What ends with the code of
+// endedElsewhere makes a mutation's end one that clientv3 passes on. What ends with the code of
 // a context while the caller's is alive it makes again, up to a hundred times, and the member
 // may have done each one.
-func (a *Attachment) endedByMember(ctx context.Context, cc *grpc.ClientConn, call *picker.Call, err error) error {
+func (a *Attachment) endedElsewhere(ctx context.Context, cc *grpc.ClientConn, call *picker.Call, err error) error {
 	if ctx.Err() != nil || call.Class() != picker.ClassMutation || !call.Sent() {
 		return err
 	}

@@ -55,8 +55,8 @@ func (e *MovedError) GRPCStatus() *status.Status {
 func (e *MovedError) outcomeUnknown() bool { return e.Mutation && e.Sent }
 
 // IsOutcomeUnknown reports whether err says that a mutation was sent to a member that was then
-// given up, or that ended it for itself ([CallError.Said]): it may or may not have taken effect,
-// and it was not and will not be sent again by this client.
+// given up, or was ended while its caller still waited ([CallError] with Said): it may or may
+// not have taken effect, and it was not and will not be sent again by this client.
 func IsOutcomeUnknown(err error) bool {
 	var moved *MovedError
 	var call *CallError
@@ -64,20 +64,20 @@ func IsOutcomeUnknown(err error) bool {
 }
 
 // CallError is a call that ran into its own deadline while there was something
-// to say about its member, or no member to send it to; or a mutation that its member ended
-// for itself, with a context's code though the caller's context was alive. errors.Is finds
-// Err in it. With Sent a mutation may or may not have taken effect.
+// to say about its member, or no member to send it to. Or it is a mutation that was ended, by
+// its member or on the way to it, with the code of a context while its caller still waited.
+// errors.Is finds Err in it.
 type CallError struct {
 	Method   string        // full gRPC method
 	Endpoint string        // "": the call found no endpoint to go to
 	Member   membership.ID // 0: not known
-	Grade    string        // of the endpoint: healthy only with Said, unknown, suspect, unhealthy, parked; "" without one
+	Grade    string        // of the endpoint: suspect, unhealthy, parked; with Said any; "" without one
 	Reason   string        // of that grade, as in [EndpointHealth]; "" without an endpoint
 	Since    time.Time     // when the endpoint got that grade; zero without one
 	After    time.Duration // how long it had had it when the call ended
 	Sent     bool          // the request may have reached the member
 	Others   string        // without an endpoint: every endpoint and why it did not serve
-	Said     string        // what the member said when it ended the call for itself; else ""
+	Said     string        // what the mutation was ended with while its caller still waited; else ""
 	Err      error         // context.DeadlineExceeded, or context.Canceled with Said
 }
 
@@ -87,7 +87,7 @@ func (e *CallError) Error() string {
 	case e.Endpoint == "":
 		return fmt.Sprintf("quorumwise: %s: no endpoint was ready: %s: %v", shortMethod(e.Method), e.Others, e.Err)
 	case e.Said != "":
-		return fmt.Sprintf("quorumwise: %s: endpoint %s (member %s) ended it while the caller still waited: %s; the request had been sent and may or may not take effect: read before you repeat it",
+		return fmt.Sprintf("quorumwise: %s on endpoint %s (member %s) was ended while its caller still waited: %s; the request had been sent and may or may not take effect: read before you repeat it",
 			shortMethod(e.Method), e.Endpoint, e.Member, e.Said)
 	}
 	return fmt.Sprintf("quorumwise: %s on endpoint %s (member %s), which is %s: %s for %v: %v",

@@ -174,6 +174,11 @@ func TestMutationThatItsMemberCancelsIsNotMadeAgain(t *testing.T) {
 					if !errors.As(err, &call) || !errors.Is(err, want) || !client.IsOutcomeUnknown(err) || !call.Sent || call.Endpoint == "" || call.Grade != "healthy" {
 						t.Errorf("%v, want a CallError with %v that says who had it", err, want)
 					}
+					for _, part := range []string{"fake-", "(member ", "etcdserver: request ended", "may or may not"} {
+						if !strings.Contains(err.Error(), part) {
+							t.Errorf("%q does not say %q", err, part)
+						}
+					}
 				}
 				if n := len(c.Requests("Put")) + len(c.Requests("LeaseGrant")) - before; n != 2 {
 					t.Errorf("%d requests arrived, want each once", n)
