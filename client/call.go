@@ -42,8 +42,7 @@ func (a *Attachment) unary(ctx context.Context, method string, req, reply any, c
 		}
 		cause := moved(call)
 		if cause == nil || ctx.Err() != nil || !endedByUs(err) {
-			err = bare(err)
-			awaitDeadline(ctx, err)
+			err = awaitDeadline(ctx, bare(err))
 			if err = a.explain(ctx, cc, call, err); repeated.again(ctx, class, method, err) {
 				continue
 			}
@@ -92,25 +91,26 @@ func (a *Attachment) explain(ctx context.Context, cc *grpc.ClientConn, call *pic
 		deadline, _ := ctx.Deadline()
 		main := a.main.Load()
 		if waited := deadline.After(call.Began()); waited && !call.Sent() && (main == nil || main == cc) {
-			return &CallError{Method: call.Method(), Others: a.Health().why(now), Err: context.DeadlineExceeded}
+			return &CallError{Method: call.Method(), Sent: repeatedUnseen[call.Method()], Others: a.Health().why(now), Err: context.DeadlineExceeded}
 		}
 		return err
 	}
 	v, ok := a.prober.Snapshot().Verdict(address)
 	if !ok || !avoided(v.Grade) {
-		return a.endedElsewhere(ctx, cc, call, err)
+		return err
 	}
 	return &CallError{
 		Method: call.Method(), Endpoint: address, Member: v.Member, Grade: v.Grade.String(), Reason: v.Reason,
-		Since: v.Since, After: now.Sub(v.Since), Sent: call.Sent(), Err: context.DeadlineExceeded,
+		Since: v.Since, After: now.Sub(v.Since), Sent: call.Sent() || repeatedUnseen[call.Method()], Err: context.DeadlineExceeded,
 	}
 }
 
 // endedElsewhere makes a mutation's end one that clientv3 passes on. What ends with the code of
 // a context while the caller's is alive it makes again, up to a hundred times, and the member
-// may have done each one.
+// may have done each one. One that etcd ended itself, since there was no leader to propose it to
+// for its request timeout, certainly did nothing: clientv3 is right to make it again.
 func (a *Attachment) endedElsewhere(ctx context.Context, cc *grpc.ClientConn, call *picker.Call, err error) error {
-	if ctx.Err() != nil || call.Class() != picker.ClassMutation || !call.Sent() {
+	if ctx.Err() != nil || call.Class() != picker.ClassMutation || !call.Sent() || isNeverProposed(err) {
 		return err
 	}
 	ended := &CallError{Method: call.Method(), Endpoint: call.Address(), Sent: true, Said: err.Error()}
@@ -131,21 +131,31 @@ func (a *Attachment) endedElsewhere(ctx context.Context, cc *grpc.ClientConn, ca
 	return ended
 }
 
+// isNeverProposed recognises the error of a mutation that waited at a member for a leader until
+// that one's own request timeout. A proposal that raft took and lost ends otherwise.
+func isNeverProposed(err error) bool {
+	return status.Code(err) == codes.DeadlineExceeded && rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(rpctypes.ErrGRPCDeadlineExceeded)
+}
+
 // awaitDeadline waits for the timer of a context whose deadline the member saw pass first:
-// until it fires clientv3 makes another attempt, for which there is no time.
-func awaitDeadline(ctx context.Context, err error) {
+// until it fires clientv3 makes another attempt, for which there is no time. Where the timer
+// does not fire, the error becomes one that ends the call all the same.
+func awaitDeadline(ctx context.Context, err error) error {
 	if ctx.Err() != nil || !pastDeadline(ctx, err, time.Now()) {
-		return
+		return err
 	}
 	timer := time.NewTimer(timerLate)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
+		return err
 	case <-timer.C:
+		return context.DeadlineExceeded
 	}
 }
 
-// timerLate is more than a context's timer may be late; a context may also have none.
+// timerLate is more than a context's timer may be late; a context of the user's own, or one of a
+// clock that was set back, may have none, or a later one.
 const timerLate = time.Second
 
 // pastDeadline reports whether a call ended because its own deadline passed. The

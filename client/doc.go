@@ -20,8 +20,8 @@
 //     A watch resumes at its revision; clientv3 sees an Unavailable stream.
 //   - A mutation that had been sent is never sent again. It ends with a
 //     [MovedError], and [IsOutcomeUnknown] says that it may or may not happen.
-//     So does one that its member ends with Canceled or DeadlineExceeded while the
-//     caller still waits, with a [CallError]; clientv3 would send it again.
+//     So does one that was ended with Canceled or DeadlineExceeded while its caller
+//     still waits, with a [CallError]; clientv3 would send it again.
 //   - If no other member is better, nothing moves: an election on healthy
 //     members costs nobody a stream.
 //   - A keepalive that stays unanswered reopens its lease stream at another
@@ -46,8 +46,9 @@
 // configuration (dialers, interceptors) are used for the probes too, and cannot
 // be looked into: keepalive parameters given there are not checked. An endpoint
 // is one member: behind a name with several addresses, or a load balancer, the
-// probe and the calls may end at different ones. A lease grant or revoke that
-// ends in a broken connection, not in a move, is repeated by clientv3 itself.
+// probe and the calls may end at different ones. A lease grant or revoke, or a
+// MoveLeader, that ends with Unavailable, such as by a broken connection, and not in a
+// move, is repeated by clientv3 itself.
 // An error at a deadline is context.DeadlineExceeded by errors.Is, not by ==,
 // when there is something to say about the member. Connections that clientv3
 // makes to a single endpoint (Maintenance, Dial) are left alone, but for their end:

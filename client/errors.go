@@ -66,7 +66,7 @@ func IsOutcomeUnknown(err error) bool {
 // CallError is a call that ran into its own deadline while there was something
 // to say about its member, or no member to send it to. Or it is a mutation that was ended, by
 // its member or on the way to it, with the code of a context while its caller still waited.
-// errors.Is finds Err in it.
+// errors.Is finds Err in it: whether the caller's own context is over, only that one says.
 type CallError struct {
 	Method   string        // full gRPC method
 	Endpoint string        // "": the call found no endpoint to go to
@@ -75,7 +75,7 @@ type CallError struct {
 	Reason   string        // of that grade, as in [EndpointHealth]; "" without an endpoint
 	Since    time.Time     // when the endpoint got that grade; zero without one
 	After    time.Duration // how long it had had it when the call ended
-	Sent     bool          // the request may have reached the member
+	Sent     bool          // the request may have reached a member
 	Others   string        // without an endpoint: every endpoint and why it did not serve
 	Said     string        // what the mutation was ended with while its caller still waited; else ""
 	Err      error         // context.DeadlineExceeded, or context.Canceled with Said
@@ -100,8 +100,8 @@ func (e *CallError) Unwrap() error { return e.Err }
 // Timeout makes the error a timeout for net.Error, as context.DeadlineExceeded is.
 func (e *CallError) Timeout() bool { return errors.Is(e.Err, context.DeadlineExceeded) }
 
-// Temporary completes net.Error.
-func (e *CallError) Temporary() bool { return e.Timeout() }
+// Temporary completes net.Error: false for a mutation that must not simply be repeated.
+func (e *CallError) Temporary() bool { return e.Timeout() && e.Said == "" }
 
 // shortMethod is "KV/Put" of "/etcdserverpb.KV/Put".
 func shortMethod(full string) string {

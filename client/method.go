@@ -36,6 +36,14 @@ var reads = func() map[string]bool {
 	return m
 }()
 
+// repeatedUnseen are the mutations that clientv3 makes again after any Unavailable, a broken
+// connection among them. Each attempt comes to the interceptor as a call of its own.
+var repeatedUnseen = map[string]bool{
+	"/etcdserverpb.Lease/LeaseGrant":       true,
+	"/etcdserverpb.Lease/LeaseRevoke":      true,
+	"/etcdserverpb.Maintenance/MoveLeader": true,
+}
+
 // untouched are methods whose caller means one particular member, or that are
 // about health itself: they are never moved.
 var untouched = map[string]bool{

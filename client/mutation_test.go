@@ -200,3 +200,92 @@ func TestCallAfterItsDeadlineBlamesNoEndpoint(t *testing.T) {
 		}
 	})
 }
+
+// Where members have no leader for longer than their own request timeout, they end mutations
+// that waited for one, and did nothing; clientv3 makes them again.
+func TestMutationOutlastsMembersThatHaveNoLeader(t *testing.T) {
+	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
+		c.Member(0).CutPeers()
+		c.Member(1).CutPeers()
+		time.Sleep(3 * time.Second)
+		time.AfterFunc(12*time.Second, func() { c.Member(0).Heal(); c.Member(1).Heal() })
+		began, before := time.Now(), len(c.Requests("Put"))
+		if _, err := cli.Put(t.Context(), "k", "v"); err != nil || time.Since(began) < 12*time.Second {
+			t.Errorf("%v after %v, want it done when there is a leader", err, time.Since(began))
+		}
+		if n := len(c.Requests("Put")) - before; n < 2 {
+			t.Errorf("%d requests: no member ended one, this tests nothing", n)
+		}
+	})
+}
+
+// Whoever gives up waiting for a lock while there is no leader takes his key away when there is
+// one: the recipe drops the error of that, so it must not have one.
+func TestLockThatWasGivenUpIsNotLeftBehind(t *testing.T) {
+	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
+		var locks []*concurrency.Mutex
+		for range 2 {
+			s, err := concurrency.NewSession(cli.Client, concurrency.WithTTL(60))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			locks = append(locks, concurrency.NewMutex(s, "lock"))
+		}
+		if err := locks[0].Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(time.Second, func() { c.Member(0).CutPeers(); c.Member(1).CutPeers() })
+		time.AfterFunc(16*time.Second, func() { c.Member(0).Heal(); c.Member(1).Heal() })
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		defer cancel()
+		if err := locks[1].Lock(ctx); err == nil {
+			t.Fatal("a lock that another one has was given")
+		}
+		time.Sleep(30 * time.Second)
+		if resp, err := cli.Get(t.Context(), "lock/", clientv3.WithPrefix()); err != nil || len(resp.Kvs) != 1 {
+			t.Errorf("%v, %v, want the key of the one who has the lock", resp, err)
+		}
+	})
+}
+
+// clientv3 makes a Grant again when its connection breaks. The last attempt may find no
+// endpoint, but an earlier one was sent.
+func TestGrantWhoseConnectionBrokeMayHaveReachedAMember(t *testing.T) {
+	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
+		for _, m := range c.Members() {
+			m.DropAnswer("LeaseGrant")
+		}
+		time.AfterFunc(100*time.Millisecond, func() {
+			for _, m := range c.Members() {
+				m.Kill()
+			}
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		_, err := cli.Grant(ctx, 60)
+		var call *client.CallError
+		if !errors.As(err, &call) || !call.Sent {
+			t.Errorf("%v (%+v), want that it may have been sent", err, call)
+		}
+	})
+}
+
+// A deadline that has passed ends a call also where the context has no timer, or a later one.
+func TestCallEndsAfterItsDeadlineWithoutATimer(t *testing.T) {
+	inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
+		for _, m := range c.Members() {
+			m.DropAnswer("Put", "Range")
+		}
+		for _, do := range []func(context.Context) error{
+			func(ctx context.Context) error { _, err := cli.Put(ctx, "k", "v"); return err },
+			func(ctx context.Context) error { _, err := cli.Get(ctx, "k"); return err },
+		} {
+			began := time.Now()
+			err := do(lateContext{t.Context(), began.Add(200 * time.Millisecond)})
+			if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > 2*time.Second {
+				t.Errorf("%v after %v, want the deadline exceeded soon", err, took)
+			}
+		}
+	})
+}

@@ -100,7 +100,11 @@ func (s *watchStream) resume(err error) error {
 		return err
 	}
 	switch {
-	case !s.heard && code == codes.ResourceExhausted:
+	case s.heard && endsContext(code):
+		// Not by the caller, who still waits: by the member or somebody on the way, such as a
+		// proxy that bounds how long a stream lasts.
+		s.rest(refusalWait)
+	case !s.heard && (code == codes.ResourceExhausted || endsContext(code)):
 		// Not one that was heard: its messages may be too large for this client, and
 		// would be again.
 		wait, again := s.a.refusals.refused(time.Now())
@@ -117,6 +121,11 @@ func (s *watchStream) resume(err error) error {
 		return err
 	}
 	return status.Errorf(codes.Unavailable, "quorumwise: the watch stream is opened again after: %v", err)
+}
+
+// endsContext tells the codes of a context that is over.
+func endsContext(code codes.Code) bool {
+	return code == codes.Canceled || code == codes.DeadlineExceeded
 }
 
 // rest waits, no longer than somebody wants the stream.

@@ -11,6 +11,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/quorumwise/quorumwise/client"
@@ -105,6 +106,41 @@ func TestWatchesDeliverEveryEventOnceOverMovesOfAllKinds(t *testing.T) {
 	}
 	if moved < 10 {
 		t.Errorf("only %d moves, this tests little", moved)
+	}
+}
+
+// Whoever ends a watch stream with the code of a context, while nobody has cancelled the watch,
+// is a member that stops or a proxy that lets no stream last: clientv3 would close its watches.
+func TestWatchOutlastsAStreamThatIsEndedOnTheWay(t *testing.T) {
+	for _, code := range []codes.Code{codes.Canceled, codes.DeadlineExceeded} {
+		inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
+			s := &seen{from: c.Put("k", "0") + 1}
+			go s.read(cli.Watch(t.Context(), "k", clientv3.WithRev(s.from)))
+			time.Sleep(time.Second)
+			written := []int64{c.Put("k", "1")}
+			time.Sleep(time.Second)
+			for _, m := range c.Members() {
+				m.EndStreams(code, "ended on the way", "Watch")
+			}
+			written = append(written, c.Put("k", "2"))
+			time.Sleep(time.Second)
+			for _, m := range c.Members() { // now also before it has created anything
+				m.Reject(code, "ended on the way", "Watch")
+				m.EndStreams(code, "ended on the way", "Watch")
+			}
+			tries := len(c.Requests("Watch"))
+			time.Sleep(3 * time.Second)
+			if n := len(c.Requests("Watch")) - tries; n < 2 || n > 60 {
+				t.Errorf("%v: %d tries in 3 s", code, n)
+			}
+			for _, m := range c.Members() {
+				m.Reject(codes.OK, "")
+			}
+			written = append(written, c.Put("k", "3"))
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			s.check(t, code.String(), written)
+		})
 	}
 }
 

@@ -269,7 +269,8 @@ func (m *Member) prove(ctx context.Context) error {
 }
 
 // propose waits until the log takes an entry by way of the member, and applies it. A member that
-// knows no leader keeps the entry until there is one. One that still names a leader forwards it to
+// knows no leader keeps the entry until there is one, or until the request timeout, with an error
+// that etcd gives for nothing else. One that still names a leader forwards it to
 // that leader, and if that one has been lost, the entry is lost with it: nobody tells, and the call
 // hangs until the request timeout. A cut too short to change the leader loses nothing, and with
 // InheritProposals neither does an election.
@@ -280,7 +281,11 @@ func (m *Member) propose(ctx context.Context, apply func() error) error {
 	if err := pause(ctx, disk); err != nil {
 		return err
 	}
-	return m.await(ctx, requestTimeout, rpctypes.ErrGRPCTimeout, func() (bool, error) {
+	late := rpctypes.ErrGRPCTimeout
+	if !forwarded {
+		late = rpctypes.ErrGRPCDeadlineExceeded
+	}
+	return m.await(ctx, requestTimeout, late, func() (bool, error) {
 		now := time.Now()
 		lost := forwarded && m.node().epoch != epoch && !m.c.inherit
 		if lost || !m.c.consensus.live(m.index, now) {
