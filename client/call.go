@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -110,7 +111,7 @@ func (a *Attachment) explain(ctx context.Context, cc *grpc.ClientConn, call *pic
 // may have done each one. One that etcd ended itself, since there was no leader to propose it to
 // for its request timeout, certainly did nothing: clientv3 is right to make it again.
 func (a *Attachment) endedElsewhere(ctx context.Context, cc *grpc.ClientConn, call *picker.Call, err error) error {
-	if ctx.Err() != nil || call.Class() != picker.ClassMutation || !call.Sent() || isNeverProposed(err) {
+	if ctx.Err() != nil || call.Class() != picker.ClassMutation || !call.Sent() || a.neverProposed(call, err) {
 		return err
 	}
 	ended := &CallError{Method: call.Method(), Endpoint: call.Address(), Sent: true, Said: err.Error()}
@@ -131,11 +132,20 @@ func (a *Attachment) endedElsewhere(ctx context.Context, cc *grpc.ClientConn, ca
 	return ended
 }
 
-// isNeverProposed recognises the error of a mutation that waited at a member for a leader until
-// that one's own request timeout. A proposal that raft took and lost ends otherwise.
-func isNeverProposed(err error) bool {
-	return status.Code(err) == codes.DeadlineExceeded && rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(rpctypes.ErrGRPCDeadlineExceeded)
+// neverProposed recognises the end of a mutation that waited at a member for a leader until
+// that one's own request timeout: etcd then says what gRPC says of any context. A proposal that
+// raft took and lost ends otherwise.
+func (a *Attachment) neverProposed(call *picker.Call, err error) bool {
+	said := status.Code(err) == codes.DeadlineExceeded && status.Convert(err).Message() == context.DeadlineExceeded.Error()
+	if !said || !strings.HasPrefix(call.Method(), etcdMethods) || time.Since(call.Picked()) < requestTimeout {
+		return false
+	}
+	v, ok := a.prober.Snapshot().Verdict(call.Address())
+	return ok && avoided(v.Grade)
 }
+
+// requestTimeout is the least that etcd waits: 5 s and two election timeouts.
+const requestTimeout = 5 * time.Second
 
 // awaitDeadline waits for the timer of a context whose deadline the member saw pass first:
 // until it fires clientv3 makes another attempt, for which there is no time. Where the timer

@@ -21,7 +21,8 @@
 //   - A mutation that had been sent is never sent again. It ends with a
 //     [MovedError], and [IsOutcomeUnknown] says that it may or may not happen.
 //     So does one that was ended with Canceled or DeadlineExceeded while its caller
-//     still waits, with a [CallError]; clientv3 would send it again.
+//     still waits, with a [CallError]; clientv3 would send it again. (One that an
+//     avoided member had no leader for until its own timeout did nothing, and goes on.)
 //   - If no other member is better, nothing moves: an election on healthy
 //     members costs nobody a stream.
 //   - A keepalive that stays unanswered reopens its lease stream at another

@@ -103,7 +103,7 @@ func (s *watchStream) resume(err error) error {
 	case s.heard && endsContext(code):
 		// Not by the caller, who still waits: by the member or somebody on the way, such as a
 		// proxy that bounds how long a stream lasts.
-		s.rest(refusalWait)
+		s.rest(time.Duration((0.5 + rand.Float64()) * float64(refusalWait)))
 	case !s.heard && (code == codes.ResourceExhausted || endsContext(code)):
 		// Not one that was heard: its messages may be too large for this client, and
 		// would be again.
@@ -119,6 +119,9 @@ func (s *watchStream) resume(err error) error {
 		// fails by itself if it has to.
 	default:
 		return err
+	}
+	if s.ctx.Err() != nil {
+		return err // meanwhile nobody wants it any more
 	}
 	return status.Errorf(codes.Unavailable, "quorumwise: the watch stream is opened again after: %v", err)
 }

@@ -283,7 +283,7 @@ func (m *Member) propose(ctx context.Context, apply func() error) error {
 	}
 	late := rpctypes.ErrGRPCTimeout
 	if !forwarded {
-		late = rpctypes.ErrGRPCDeadlineExceeded
+		late = status.FromContextError(context.DeadlineExceeded).Err()
 	}
 	return m.await(ctx, requestTimeout, late, func() (bool, error) {
 		now := time.Now()
