@@ -277,21 +277,31 @@ func TestPatienceWithKeepalives(t *testing.T) {
 		lease leaseInfo
 		after time.Duration // since the new leader; 0: none
 		want  time.Duration // age at which the stream is opened again
+		all   bool          // endpoints are to be avoided
 	}{
-		{"the first time", leaseInfo{}, 0, 800 * time.Millisecond},
-		{"answers as fast as usual", leaseInfo{slow: 10 * time.Millisecond}, 0, 800 * time.Millisecond},
-		{"slow answers", leaseInfo{slow: 2 * time.Second}, 0, 4 * time.Second},
-		{"the second time", leaseInfo{tries: 1}, 0, 1600 * time.Millisecond},
-		{"the third time", leaseInfo{tries: 2}, 0, 3200 * time.Millisecond},
-		{"the third time, new leader 1 s after it was sent", leaseInfo{tries: 2}, time.Second, 1200 * time.Millisecond},
+		{"the first time", leaseInfo{}, 0, 800 * time.Millisecond, false},
+		{"answers as fast as usual", leaseInfo{slow: 10 * time.Millisecond}, 0, 800 * time.Millisecond, false},
+		{"slow answers", leaseInfo{slow: 2 * time.Second}, 0, 4 * time.Second, false},
+		{"the second time", leaseInfo{tries: 1}, 0, 1600 * time.Millisecond, false},
+		{"the third time", leaseInfo{tries: 2}, 0, 3200 * time.Millisecond, false},
+		{"the third time, new leader 1 s after it was sent", leaseInfo{tries: 2}, time.Second, 1200 * time.Millisecond, false},
+		{"none is better, and 10 s are left when it was sent", leaseInfo{remaining: 10 * time.Second}, 0, 5 * time.Second, true},
+		{"none is better, and little is left", leaseInfo{remaining: time.Second}, 0, 800 * time.Millisecond, true},
+		{"none is better, and how much is left is not known", leaseInfo{}, 0, 800 * time.Millisecond, true},
+		{"none is better, new leader 1 s after it was sent", leaseInfo{remaining: 10 * time.Second}, time.Second, 1200 * time.Millisecond, true},
 	} {
 		s := newScene(t)
 		if tt.after > 0 {
 			s.m.changes = []time.Time{s.now.Add(tt.after)}
 		}
 		for _, age := range []time.Duration{tt.want - 1, tt.want} {
-			tt.lease.unanswered = s.now
-			if got := s.m.keepaliveOverdue(s.now.Add(age), tt.lease); got != (age == tt.want) {
+			v := &view{now: s.now.Add(age), endpoints: []endpointView{{ready: true, grade: prober.Healthy}}}
+			if tt.all {
+				v.endpoints[0].grade = prober.Suspect
+			}
+			lease := tt.lease
+			lease.unanswered, lease.remaining = s.now, tt.lease.remaining-age
+			if got := s.m.keepaliveOverdue(v, lease); got != (age == tt.want) {
 				t.Errorf("%s: overdue after %v: %v, want so from %v on", tt.name, age, got, tt.want)
 			}
 		}
