@@ -313,7 +313,7 @@ func (m *mover) leave(v *view, e *endpointView, c callView, better bool, due map
 	case m.isDue(v.now, c.call, due):
 		return e.reason, m.bad[e.address]
 	}
-	if c.class == picker.ClassLease && m.keepaliveOverdue(v, c.lease) {
+	if c.class == picker.ClassLease && m.keepaliveOverdue(v, e, c.lease) {
 		return ReasonKeepalive, c.lease.unanswered
 	}
 	if proposes(c) {
@@ -327,19 +327,19 @@ func (m *mover) leave(v *view, e *endpointView, c callView, better bool, due map
 // keepaliveOverdue reports whether a lease stream has to be opened again: at once
 // when its keepalive may have been forwarded to a leader that was lost since;
 // else after some time, more where answers are slow and each time in a row. While
-// every endpoint is to be avoided none is known to answer sooner, and a stream that is
-// opened again may just lose the answer that is on its way: then half of the life that
-// was left is for this one, and half for the next.
-func (m *mover) keepaliveOverdue(v *view, l leaseInfo) bool {
+// every endpoint is to be avoided, and none less than this one, none is known to answer
+// sooner: a stream that is opened again then just loses the answer that is on its way.
+func (m *mover) keepaliveOverdue(v *view, e *endpointView, l leaseInfo) bool {
 	if l.unanswered.IsZero() {
 		return false
 	}
 	if at := m.changed(l.unanswered); !at.IsZero() && v.now.Sub(at) >= m.keepalive/4 {
 		return true
 	}
-	age := v.now.Sub(l.unanswered)
-	usable := slices.ContainsFunc(v.endpoints, func(e endpointView) bool { return e.ready && !avoided(e.grade) })
-	return age >= max(m.keepalive, 2*l.slow)<<l.tries && (usable || age >= l.remaining)
+	usable := slices.ContainsFunc(v.endpoints, func(o endpointView) bool {
+		return o.ready && (!avoided(o.grade) || o.grade.Better(e.grade))
+	})
+	return usable && v.now.Sub(l.unanswered) >= max(m.keepalive, 2*l.slow)<<l.tries
 }
 
 // proposes reports whether a call becomes a raft proposal at once. The calls of
