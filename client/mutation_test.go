@@ -289,3 +289,25 @@ func TestCallEndsAfterItsDeadlineWithoutATimer(t *testing.T) {
 		}
 	})
 }
+
+// The words in which etcd ends what it never proposed are gRPC's for any deadline: they count
+// only where the member has waited for a leader as long as etcd does.
+func TestMutationThatEndsSoonIsNotTakenForOneThatWaitedForALeader(t *testing.T) {
+	for _, leaderless := range []bool{false, true} {
+		inBubble(t, fakeetcd.Options{Shim: fakeetcd.ShimSidecar}, options{}, func(t *testing.T, c *fakeetcd.Cluster, cli *client.Client) {
+			if leaderless {
+				c.Member(0).CutPeers()
+				c.Member(1).CutPeers()
+				time.Sleep(3 * time.Second)
+			}
+			for _, m := range c.Members() {
+				m.Reject(codes.DeadlineExceeded, context.DeadlineExceeded.Error(), "Put")
+			}
+			before := len(c.Requests("Put"))
+			_, err := cli.Put(t.Context(), "k", "v")
+			if n := len(c.Requests("Put")) - before; !client.IsOutcomeUnknown(err) || n != 1 {
+				t.Errorf("leaderless %v: %v after %d requests, want one, of unknown outcome", leaderless, err, n)
+			}
+		})
+	}
+}

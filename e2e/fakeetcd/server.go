@@ -269,8 +269,8 @@ func (m *Member) prove(ctx context.Context) error {
 }
 
 // propose waits until the log takes an entry by way of the member, and applies it. A member that
-// knows no leader keeps the entry until there is one, or until the request timeout, with an error
-// that etcd gives for nothing else. One that still names a leader forwards it to
+// knows no leader keeps the entry until there is one, or until the request timeout, and then
+// ends with what gRPC says of any deadline. One that still names a leader forwards it to
 // that leader, and if that one has been lost, the entry is lost with it: nobody tells, and the call
 // hangs until the request timeout. A cut too short to change the leader loses nothing, and with
 // InheritProposals neither does an election.
